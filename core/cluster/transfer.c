@@ -29,12 +29,12 @@ pl_ticks pl_transfer_solo_ticks(const pl_transfer_table *table, uint32_t spec, d
 /* A link occurs once per spec: strictly increasing lists, which builders make, are checked in one pass. */
 static bool links_are_distinct(const pl_link_use *use, uint32_t n) {
   uint32_t i = 1;
-  while (i < n && use[i - 1].link < use->link)
+  while (i < n && use[i - 1].link < use[i].link)
     i++;
   if (i >= n) return true;
   for (i = 1; i < n; i++)
     for (uint32_t j = 0; j < i; j++)
-      if (use->link == use[j].link) return false;
+      if (use[i].link == use[j].link) return false;
   return true;
 }
 
@@ -44,7 +44,7 @@ static bool spec_is_valid(const pl_transfer_table *table, const pl_transfer_spec
   if (spec->latency < 0 || spec->latency > PL_TICKS_MAX) return false;
   const pl_link_use *use = table->uses + spec->first_use;
   for (uint32_t i = 0; i < spec->n_uses; i++)
-    if (use->link >= table->n_links || !(use->weight > 0.0) || !isfinite(use->weight)) return false;
+    if (use[i].link >= table->n_links || !(use[i].weight > 0.0) || !isfinite(use[i].weight)) return false;
   return links_are_distinct(use, spec->n_uses);
 }
 

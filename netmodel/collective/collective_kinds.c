@@ -6,8 +6,8 @@
  * inside nodes and out of them are priced by the node's entries, and the pace is that of the slowest.
  *
  * Nodes are of one kind if they take the same two entries. A node's links are those of the routes between its members,
- * and of their ways out and in up to the NIC; what lies beyond, the fabric, is on everybody's way between nodes. Groups
- * of platforms that say nothing of their nodes' shapes (pl_node_shape), with more than PL_GROUP_KINDS_MAX kinds, or
+ * and of their ways out and in up to the NIC; what lies beyond, the fabric, is on everybody's way between nodes. Nodes
+ * that are known to be copies (pl_node_shape) are looked at once. Groups with more than PL_GROUP_KINDS_MAX kinds, or
  * with a node that no entry is for, are priced as a whole, by the slowest links. */
 #include <math.h>
 #include <stdlib.h>
@@ -116,6 +116,7 @@ static pl_wiring_facts facts_of_node(const pl_collective_group *group, uint32_t 
 
 /* ---- kinds ---- */
 
+/* False: none, as far as copies are known. */
 static bool has_nodes_unlike(const pl_collective_group *group) {
   for (uint32_t k = 1; k < group->n_nodes; k++)
     if (group->nodes[k].copy_of != 0 && group->nodes[k].copy_of != group->nodes[0].turned) return true;
@@ -223,7 +224,7 @@ static pl_code list_links(pl_collective_group *group, const uint32_t *kind_of_no
 
 pl_code pl_kinds_prepare(pl_collective_group *group, pl_arena *arena, pl_error *error) {
   pl_group_tuning *tuning = &group->tuning;
-  if (group->cluster->shapes == NULL || group->n_nodes < 2 || !has_nodes_unlike(group)) return PL_OK;
+  if (group->n_nodes < 2 || !has_nodes_unlike(group)) return PL_OK;
   link_list list = {.arena = arena};
   tuning->kinds = PL_TAKE(arena, pl_group_kind, PL_GROUP_KINDS_MAX);
   uint32_t *kind_of_node = PL_TAKE(arena, uint32_t, group->n_nodes);

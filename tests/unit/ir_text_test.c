@@ -314,8 +314,8 @@ static const wrong wrongs[] = {
     {F "}\nclass a {\n}\n", "6:1: '}' stands here, where 'chunk' or 'steps' and a list such as F0.0 B0.0 should stand"},
     {F "}\nclass a {\nsteps\n}\nclass a {\nsteps\n}\n", "8:7: class a is there already"},
     {F "}\nclass a {\nchunk 0 forward @g\nsteps\n}\n", "6:17: no function @g stands above; there are: f"},
-    {F "}\nclass a {\nchunk 0 sideways @f\nsteps\n}\n",
-     "6:9: 'sideways' stands here, where 'forward', 'backward' or 'weights' and a function should stand"},
+    {F "}\nclass a {\nchunk 0 sideways @f\nsteps\n}\n", "6:9: 'sideways' stands here, where 'forward', 'backward' or "
+                                                        "'weights' and a function, or 'microbatches' should stand"},
     {F "}\nclass a {\nchunk 0 forward @f forward @f\nsteps\n}\n", "6:20: 'forward' is given twice"},
     {F "}\nclass a {\nsteps F0.0 G0.0\n}\n", "6:12: 'G0.0' stands here, where a step (F, B or W with chunk and "
                                              "microbatch: F0.0), 'update' or '}' should stand"},

@@ -199,14 +199,17 @@ void pl_back_linear(pl_back *d, const pl_tape_node *node, uint32_t g) {
   double full_bytes = pl_tape_elements(tape, input) * pl_dtype_bytes(tape->shard->dtype);
   if (gathered) input = gather_again(d, node, of.weight, input);
   pl_back_write_for(d, of.data);
-  if (node->parallel == PL_PARALLEL_ROW && pl_tape_copies_inputs(tape))
-    pl_tape_sweep(tape, "gradient_copy", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 0, g, PL_NONE, PL_NONE, g, PL_NONE);
+  uint32_t own = g;
+  if (node->parallel == PL_PARALLEL_ROW && pl_tape_copies_inputs(tape)) {
+    own = pl_tape_like(tape, g, tape->tensors[g].name, PL_TENSOR_GRADIENT, tape->shard->dtype);
+    pl_tape_sweep(tape, "gradient_copy", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 0, g, PL_NONE, PL_NONE, own, PL_NONE);
+  }
   /* A pooler reads one row per sequence of its input: its gradient has the shape of what it read. */
   bool sliced = (double)data.m * (double)data.n < pl_tape_elements(tape, input);
   uint32_t dx = sliced ? pl_tape_tensor(tape, tape->tensors[input].name, PL_TENSOR_GRADIENT, tape->shard->dtype, "bh",
                                         (const int64_t[]){data.m, data.n})
                        : pl_tape_like(tape, input, tape->tensors[input].name, PL_TENSOR_GRADIENT, tape->shard->dtype);
-  uint32_t given = quantised_gradient(d, node, g);
+  uint32_t given = quantised_gradient(d, node, own);
   pl_op *op = pl_tape_gemm(tape, node->names.backward, PL_CATEGORY_BACKWARD, data.batch, data.m, data.n, data.k, given,
                            node->weight, PL_NONE, dx);
   if (node->quantised != PL_NONE) pl_tape_in_fp8(tape, op);
