@@ -76,8 +76,8 @@ void pl_recompute_alternate(const pl_ir_function *function, bool attention, bool
     const pl_ir_op *op = &function->ops[i];
     bool is_part = again[i];
     again[i] = op->row == fused || op->row == ring ? attention : true;
-    bool of_experts = experts != NULL && pl_ir_type_find(&function->values[op->first_output].type, *experts) >= 0;
-    if (op->row != product || !has_weight(function, op) || of_experts) continue;
+    if (op->row != product || !has_weight(function, op)) continue;
+    if (experts != NULL && pl_ir_type_find(&function->values[op->first_output].type, *experts) >= 0) continue;
     n_counted += !is_part;
     again[i] = n_counted % 2 == 0;
   }

@@ -86,7 +86,7 @@ static void find_widened(pl_kernel_stepping *own) {
 
 /* A gradient buffer on its way to its reduction, in another type than it is kept in. */
 static bool is_reduced_narrow(const pl_kernel_stepping *own, int32_t value) {
-  return reduced_element(own, value) >= 0 && pl_step_is(own, pl_read_maker(&own->finding.read, value), "gradient") &&
+  return pl_step_is(own, pl_read_maker(&own->finding.read, value), "gradient") && reduced_element(own, value) >= 0 &&
          pl_read_is_collective(&own->finding.read, pl_kernel_reader(&own->finding, value));
 }
 
