@@ -29,5 +29,14 @@ extern const uint8_t pl_node_cube_mesh[8][8];
   { 0, 1, 2, 3, 4, 5, 6, 7 }
 #define FOUR_AND_FOUR                                                                                                  \
   { 0, 0, 0, 0, 1, 1, 1, 1 }
+/* Eight GPUs on NVSwitch, each behind a NIC of its own, four of them on each socket. */
+#define EIGHT_WITH_NICS                                                                                                \
+  .n_gpus = 8, .n_nics = 8, .n_places = 8, .n_sockets = 2, .switched = true, .gpu_place = ONE_PER_GPU,                 \
+  .nic_place = ONE_PER_GPU, .gpu_nic = ONE_PER_GPU, .place_socket = FOUR_AND_FOUR
+/* NVIDIA's NVL72: one socket stands for all Grace CPUs. */
+#define RACK_OF_72                                                                                                     \
+  .n_gpus = 72, .n_nics = 72, .n_places = 72, .n_sockets = 1, .cpu = "Grace", .cpu_cores = 72,                         \
+  .cpu_core_Gflops = 49.6, .switched = true, .gpu_place = ONE_TO_72, .nic_place = ONE_TO_72, .gpu_nic = ONE_TO_72,     \
+  .port_GBps = 900
 
 #endif

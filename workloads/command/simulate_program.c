@@ -205,31 +205,16 @@ static void print_attention(const subject *of) {
     }
 }
 
-/* Of models whose FLOPs have a formula. */
-static void print_mfu(const subject *of, const pl_program_report *report, double samples_per_s) {
-  const pl_job *job = &of->options->job;
-  double peak_flops = 0;
-  for (uint32_t device = 0; device < report->n_devices; device++)
-    peak_flops += pl_cluster_profile(of->cluster, device)->peak_flops[job->dtype];
-  if (of->request->inference || !pl_model_has_blocks(&of->model) || !(peak_flops > 0)) return;
-  printf("MFU              %.1f %%\n",
-         100 * pl_model_flops_per_sequence(&of->model, job->seq) * samples_per_s / peak_flops);
-}
-
+/* MFU of models whose FLOPs have a formula. */
 static void print_speed(const subject *of, const pl_program_report *report) {
   const pl_job *job = &of->options->job;
-  char text[PL_UNIT_TEXT_BYTES], tokens[PL_UNIT_TEXT_BYTES], interval[PL_INTERVAL_TEXT_BYTES];
-  bool is_long = report->iter_time_s >= 1;
-  printf("\niteration time   %s %s", pl_format_figure(report->iter_time_s * (is_long ? 1 : 1e3), text),
-         is_long ? "s" : "ms");
-  if (!isnan(report->interval.low_s)) printf(" (80 %%: %s)", pl_interval_format(&report->interval, interval));
-  printf("%s\n", report->fits ? "" : ", if memory sufficed");
+  pl_simulate_time_print(stdout, report->iter_time_s, &report->interval, report->fits);
   if (of->request->program_path != NULL) return;
   double samples_per_s = (double)job->gbs / report->iter_time_s;
-  printf("throughput       %s %s/s", pl_format_figure(samples_per_s, text), job->seq == 1 ? "samples" : "sequences");
-  if (job->seq > 1) printf(", %s tokens/s", pl_format_figure(samples_per_s * (double)job->seq, tokens));
-  putchar('\n');
-  print_mfu(of, report, samples_per_s);
+  pl_simulate_throughput_print(stdout, samples_per_s, samples_per_s * (double)job->seq);
+  double peak_flops = pl_program_peak_flops(of->cluster, report, job->dtype);
+  if (of->request->inference || !pl_model_has_blocks(&of->model) || !(peak_flops > 0)) return;
+  pl_simulate_mfu_print(stdout, pl_model_flops_per_sequence(&of->model, job->seq) * samples_per_s / peak_flops);
 }
 
 static void print_text(const subject *of, const pl_program_report *report) {

@@ -93,20 +93,33 @@ void pl_simulate_verdict_print(FILE *stream, const pl_simulate_subject *subject,
   }
 }
 
-void pl_simulate_speed_print(FILE *stream, const pl_result_row *row, const pl_interval *interval) {
-  char text[PL_UNIT_TEXT_BYTES], tokens[PL_UNIT_TEXT_BYTES], range[PL_INTERVAL_TEXT_BYTES];
-  bool is_long = row->iter_time_s >= 1;
-  fprintf(stream, "\niteration time   %s %s", pl_format_figure(row->iter_time_s * (is_long ? 1 : 1e3), text),
+void pl_simulate_time_print(FILE *stream, double iter_time_s, const pl_interval *interval, bool fits) {
+  char text[PL_UNIT_TEXT_BYTES], range[PL_INTERVAL_TEXT_BYTES];
+  bool is_long = iter_time_s >= 1;
+  fprintf(stream, "\niteration time   %s %s", pl_format_figure(iter_time_s * (is_long ? 1 : 1e3), text),
           is_long ? "s" : "ms");
   if (!isnan(interval->low_s)) fprintf(stream, " (80 %%: %s)", pl_interval_format(interval, range));
-  if (!row->fits) fputs(", if memory sufficed", stream);
+  if (!fits) fputs(", if memory sufficed", stream);
   fputc('\n', stream);
-  if (row->samples_per_s == row->tokens_per_s)
-    fprintf(stream, "throughput       %s samples/s\n", pl_format_figure(row->samples_per_s, text));
+}
+
+void pl_simulate_throughput_print(FILE *stream, double samples_per_s, double tokens_per_s) {
+  char text[PL_UNIT_TEXT_BYTES], tokens[PL_UNIT_TEXT_BYTES];
+  if (samples_per_s == tokens_per_s)
+    fprintf(stream, "throughput       %s samples/s\n", pl_format_figure(samples_per_s, text));
   else
-    fprintf(stream, "throughput       %s sequences/s, %s tokens/s\n", pl_format_figure(row->samples_per_s, text),
-            pl_format_figure(row->tokens_per_s, tokens));
-  fprintf(stream, "MFU              %.1f %%\n", 100 * row->mfu);
+    fprintf(stream, "throughput       %s sequences/s, %s tokens/s\n", pl_format_figure(samples_per_s, text),
+            pl_format_figure(tokens_per_s, tokens));
+}
+
+void pl_simulate_mfu_print(FILE *stream, double mfu) {
+  fprintf(stream, "MFU              %.1f %%\n", 100 * mfu);
+}
+
+void pl_simulate_speed_print(FILE *stream, const pl_result_row *row, const pl_interval *interval) {
+  pl_simulate_time_print(stream, row->iter_time_s, interval, row->fits);
+  pl_simulate_throughput_print(stream, row->samples_per_s, row->tokens_per_s);
+  pl_simulate_mfu_print(stream, row->mfu);
 }
 
 static void print_times(FILE *stream, const pl_result_row *row) {

@@ -32,6 +32,10 @@ typedef struct pl_simulate_subject {
 void pl_simulate_model_print(FILE *stream, const pl_model *model, const pl_job *job, const pl_job_origin *origin);
 void pl_simulate_platform_print(FILE *stream, const pl_cluster *cluster);
 void pl_simulate_idle_print(FILE *stream, const pl_cluster *cluster, uint32_t n_used);
+/* One line each of what was found; throughput without tokens where a sample is one. */
+void pl_simulate_time_print(FILE *stream, double iter_time_s, const pl_interval *interval, bool fits);
+void pl_simulate_throughput_print(FILE *stream, double samples_per_s, double tokens_per_s);
+void pl_simulate_mfu_print(FILE *stream, double mfu);
 
 /* What `explain` prints too: the job; whether it fits; iteration time, throughput, MFU; and as JSON the job with all
  * columns of the row. */

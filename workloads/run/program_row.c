@@ -170,9 +170,7 @@ static void say_strategy(const pl_program_candidate *c, const pl_tree_plan *plan
 
 static void say_speed(const pl_program_candidate *c, const pl_program_report *report, double flops,
                       pl_result_row *row) {
-  double peak_flops = 0;
-  for (uint32_t device = 0; device < report->n_devices; device++)
-    peak_flops += pl_cluster_profile(c->cluster, device)->peak_flops[c->job->dtype];
+  double peak_flops = pl_program_peak_flops(c->cluster, report, c->job->dtype);
   row->iter_time_s = report->iter_time_s;
   row->iter_time_low_s = report->interval.low_s;
   row->iter_time_high_s = report->interval.high_s;

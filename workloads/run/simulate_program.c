@@ -132,3 +132,10 @@ pl_code pl_simulate_program(const pl_cluster *cluster, const pl_ir_module *modul
   if (options->diagram != NULL) PL_TRY(write_diagram(module, made, result, options, arena, error));
   return options->trace != NULL ? write_trace(module, made, result, options, arena, error) : PL_OK;
 }
+
+double pl_program_peak_flops(const pl_cluster *cluster, const pl_program_report *report, pl_dtype dtype) {
+  double peak_flops = 0;
+  for (uint32_t device = 0; device < report->n_devices; device++)
+    peak_flops += pl_cluster_profile(cluster, device)->peak_flops[dtype];
+  return peak_flops;
+}
