@@ -122,24 +122,12 @@ static int32_t copied(cutting *cut, pl_ir_function *to, const pl_ir_function *fr
     inputs[i] = map != NULL ? map[op->inputs[i]] : op->inputs[i];
     if (inputs[i] == PL_IR_NONE) return PL_IR_NONE; /* no memory before */
   }
-  for (int32_t i = 0; i < op->n_outputs; i++) {
-    names[i] = from->values[op->first_output + i].name;
-    types[i] = from->values[op->first_output + i].type;
-  }
-  bool is_kept = op->row == cut->draft->pass->rows.kept;
-  return pl_ir_op_add(cut->draft->pass->training, to,
-                      &(pl_ir_making){.row = op->row,
-                                      .n_inputs = op->n_inputs,
-                                      .n_outputs = op->n_outputs,
-                                      .n_attributes = op->n_attributes,
-                                      .inputs = inputs,
-                                      .attributes = op->attributes,
-                                      .output_names = names,
-                                      .output_types = types,
-                                      .path = is_kept ? kept_name(cut, op->path, false) : op->path,
-                                      .origin = op->origin,
-                                      .callee = callee,
-                                      .place = op->place});
+  pl_ir_making making = pl_ir_making_like(from, op, names, types);
+  making.inputs = inputs;
+  if (op->row == cut->draft->pass->rows.kept) making.path = kept_name(cut, op->path, false);
+  making.reason = NULL;
+  making.callee = callee;
+  return pl_ir_op_add(cut->draft->pass->training, to, &making);
 }
 
 static void keep(cutting *cut, pl_ir_function *to, int32_t value, const char *name, bool for_weights) {

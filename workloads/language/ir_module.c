@@ -127,6 +127,25 @@ static const pl_ir_attribute *attributes_copied(pl_arena *arena, int32_t n, cons
   return made;
 }
 
+pl_ir_making pl_ir_making_like(const pl_ir_function *from, const pl_ir_op *op, const char **names, pl_ir_type *types) {
+  for (int32_t i = 0; i < op->n_outputs; i++) {
+    names[i] = from->values[op->first_output + i].name;
+    types[i] = from->values[op->first_output + i].type;
+  }
+  return (pl_ir_making){.row = op->row,
+                        .n_inputs = op->n_inputs,
+                        .n_outputs = op->n_outputs,
+                        .n_attributes = op->n_attributes,
+                        .attributes = op->attributes,
+                        .output_names = names,
+                        .output_types = types,
+                        .path = op->path,
+                        .reason = op->reason,
+                        .origin = op->origin,
+                        .callee = op->callee,
+                        .place = op->place};
+}
+
 int32_t pl_ir_op_add(pl_ir_module *module, pl_ir_function *function, const pl_ir_making *making) {
   pl_arena *arena = module->arena;
   pl_ir_op *ops =

@@ -184,6 +184,9 @@ typedef struct pl_ir_making {
   pl_ir_place place;
 } pl_ir_making;
 int32_t pl_ir_op_add(pl_ir_module *module, pl_ir_function *function, const pl_ir_making *making);
+/* An op like `op` of `from`, all but its inputs, which are the caller's to set. `names` and `types` have room for its
+ * outputs, live as long as the making, and may be changed before it is added. */
+pl_ir_making pl_ir_making_like(const pl_ir_function *from, const pl_ir_op *op, const char **names, pl_ir_type *types);
 void pl_ir_results_set(pl_ir_module *module, pl_ir_function *function, int32_t n, const int32_t *values);
 
 /* ---- attributes ---- */

@@ -12,24 +12,10 @@ int32_t pl_kernel_copy(pl_ir_module *module, pl_ir_function *to, const pl_ir_fun
   pl_ir_type types[PL_IR_OPERANDS_MAX];
   for (int32_t i = 0; i < op->n_inputs; i++)
     if ((inputs[i] = map != NULL ? map[op->inputs[i]] : op->inputs[i]) == PL_IR_NONE) return PL_IR_NONE; /* no memory */
-  for (int32_t i = 0; i < op->n_outputs; i++) {
-    names[i] = from->values[op->first_output + i].name;
-    types[i] = from->values[op->first_output + i].type;
-  }
-  return pl_ir_op_add(module, to,
-                      &(pl_ir_making){.row = op->row,
-                                      .n_inputs = op->n_inputs,
-                                      .n_outputs = op->n_outputs,
-                                      .n_attributes = op->n_attributes,
-                                      .inputs = inputs,
-                                      .attributes = op->attributes,
-                                      .output_names = names,
-                                      .output_types = types,
-                                      .path = op->path,
-                                      .reason = op->reason,
-                                      .origin = op->origin,
-                                      .callee = callee,
-                                      .place = op->place});
+  pl_ir_making making = pl_ir_making_like(from, op, names, types);
+  making.inputs = inputs;
+  making.callee = callee;
+  return pl_ir_op_add(module, to, &making);
 }
 
 int32_t pl_step_append(pl_kernel_stepping *own, const char *row, int32_t n_inputs, const int32_t *inputs,
@@ -104,27 +90,15 @@ static const char *const norm_reason = "a norm in steps";
 static int32_t append_norm(pl_kernel_stepping *own, const pl_ir_op *op, const int32_t *inputs) {
   const char *names[PL_IR_OPERANDS_MAX];
   pl_ir_type types[PL_IR_OPERANDS_MAX];
-  for (int32_t i = 0; i < op->n_outputs; i++) {
-    names[i] = own->finding.read.f->values[op->first_output + i].name;
-    types[i] = own->finding.read.f->values[op->first_output + i].type;
-  }
+  pl_ir_making making = pl_ir_making_like(own->finding.read.f, op, names, types);
   for (int32_t i = 0; i < op->n_outputs; i++)
     types[i].element = PL_IR_F32;
   for (int32_t i = 0; i < op->n_inputs; i++)
     if (inputs[i] == PL_IR_NONE) return PL_IR_NONE;
-  return pl_ir_op_add(own->to, own->function,
-                      &(pl_ir_making){.row = op->row,
-                                      .n_inputs = op->n_inputs,
-                                      .n_outputs = op->n_outputs,
-                                      .n_attributes = op->n_attributes,
-                                      .inputs = inputs,
-                                      .attributes = op->attributes,
-                                      .output_names = names,
-                                      .output_types = types,
-                                      .reason = op->reason,
-                                      .origin = op->origin,
-                                      .callee = PL_IR_NONE,
-                                      .place = op->place});
+  making.inputs = inputs;
+  making.path = NULL;
+  making.callee = PL_IR_NONE;
+  return pl_ir_op_add(own->to, own->function, &making);
 }
 
 int32_t pl_step_wide(pl_kernel_stepping *own, int32_t value) {

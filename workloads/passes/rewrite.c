@@ -9,24 +9,9 @@ static void copy_op(pl_rewriting *own, const pl_ir_op *op) {
   pl_ir_type types[OPERANDS_MAX];
   for (int32_t i = 0; i < op->n_inputs; i++)
     inputs[i] = own->made[op->inputs[i]];
-  for (int32_t i = 0; i < op->n_outputs; i++) {
-    names[i] = own->from->values[op->first_output + i].name;
-    types[i] = own->from->values[op->first_output + i].type;
-  }
-  int32_t first = pl_ir_op_add(own->module, own->to,
-                               &(pl_ir_making){.row = op->row,
-                                               .n_inputs = op->n_inputs,
-                                               .inputs = inputs,
-                                               .n_outputs = op->n_outputs,
-                                               .output_names = names,
-                                               .output_types = types,
-                                               .n_attributes = op->n_attributes,
-                                               .attributes = op->attributes,
-                                               .path = op->path,
-                                               .reason = op->reason,
-                                               .origin = op->origin,
-                                               .callee = op->callee,
-                                               .place = op->place});
+  pl_ir_making making = pl_ir_making_like(own->from, op, names, types);
+  making.inputs = inputs;
+  int32_t first = pl_ir_op_add(own->module, own->to, &making);
   for (int32_t i = 0; i < op->n_outputs; i++)
     own->made[op->first_output + i] = first + i;
 }
