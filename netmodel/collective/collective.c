@@ -52,6 +52,11 @@ pl_code pl_ideal_prepare(pl_collective_group *group, pl_arena *arena, pl_error *
   return pl_tree_prepare(group, arena, error);
 }
 
+pl_code pl_collective_group_prepare(pl_collective_group *group, pl_collective_kind kind, pl_arena *arena,
+                                    pl_error *error) {
+  return kind == PL_ALL_TO_ALL && group->n > 1 ? pl_direct_prepare(group, arena, error) : PL_OK;
+}
+
 /* AUTO between ring and tree: the faster alone, latency + bytes / rate of either on its own links; the ring when equal.
  */
 static pl_code weigh_tree(const pl_collective_group *group, pl_collective_kind kind, double size_bytes, pl_arena *arena,

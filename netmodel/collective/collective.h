@@ -69,6 +69,10 @@ typedef struct pl_collective_group pl_collective_group;
 pl_code pl_collective_group_take(const pl_cluster *cluster, const uint32_t *members, uint32_t n,
                                  const pl_collective_options *options, pl_arena *arena, pl_collective_group **group,
                                  pl_error *error);
+/* Makes what collectives of a kind have in common, whatever their size: for the group's owner, who will ask for several
+ * of them (of an all-to-all the n (n - 1) routes, else looked up for each). `arena` must live as long as the group. */
+pl_code pl_collective_group_prepare(pl_collective_group *group, pl_collective_kind kind, pl_arena *arena,
+                                    pl_error *error);
 uint32_t pl_collective_group_channels(const pl_collective_group *group);
 /* Hops of ring channel `channel`: order[i] -> order[(i + 1) % n]. Array of n devices, owned by the group. */
 const uint32_t *pl_collective_group_ring(const pl_collective_group *group, uint32_t channel);

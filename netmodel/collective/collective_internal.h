@@ -154,6 +154,8 @@ struct pl_collective_group {
   bool has_tree;                           /* made for every size of all-reduce at once */
   pl_usage tree;
   pl_ticks tree_latency;
+  bool has_pairs; /* made for every size of direct exchanges at once */
+  pl_usage pairs;
   pl_group_tuning tuning;
 };
 
@@ -169,6 +171,9 @@ pl_code pl_chains_add(const pl_collective_group *group, bool backwards, uint32_t
 
 /* Makes what ideal collectives weigh again and again; no effect with a profile that prices the group. */
 pl_code pl_ideal_prepare(pl_collective_group *group, pl_arena *arena, pl_error *error);
+
+/* Makes what all sizes of direct exchanges between all pairs have in common. */
+pl_code pl_direct_prepare(pl_collective_group *group, pl_arena *arena, pl_error *error);
 
 /* ---- algorithms ---- */
 

@@ -126,7 +126,7 @@ static uint64_t hash_fluid(const void *of, pl_collective_kind kind, double size_
   return pl_hash_word(pl_hash_word((uint64_t)(uintptr_t)of, (uint64_t)kind), bits);
 }
 
-static pl_code find_fluid(pl_topology_cache *cache, const pl_collective_group *group, pl_collective_kind kind,
+static pl_code find_fluid(pl_topology_cache *cache, pl_collective_group *group, pl_collective_kind kind,
                           double size_bytes, const pl_fluid_collective **fluid, pl_error *error) {
   uint64_t hash = hash_fluid(group, kind, size_bytes);
   uint32_t probe = 0;
@@ -140,13 +140,14 @@ static pl_code find_fluid(pl_topology_cache *cache, const pl_collective_group *g
   kept_fluid *made = PL_TAKE(&cache->arena, kept_fluid, 1);
   if (made == NULL) return no_memory(error);
   *made = (kept_fluid){.group = group, .kind = kind, .size_bytes = size_bytes};
+  PL_TRY(pl_collective_group_prepare(group, kind, &cache->arena, error));
   PL_TRY(pl_collective_fluid(group, kind, size_bytes, &cache->arena, &made->fluid, error));
   PL_TRY(pl_fluid_collective_merge(cache->cluster, &cache->arena, &made->fluid, error));
   *fluid = &made->fluid;
   return pl_hash_index_put(&cache->fluids, hash, made, &cache->arena) ? PL_OK : no_memory(error);
 }
 
-pl_code pl_topology_cache_fluid(pl_topology_cache *cache, const pl_collective_group *group, pl_collective_kind kind,
+pl_code pl_topology_cache_fluid(pl_topology_cache *cache, pl_collective_group *group, pl_collective_kind kind,
                                 double size_bytes, pl_fluid_collective *fluid, pl_error *error) {
   const pl_fluid_collective *found;
   PL_TRY(find_fluid(cache, group, kind, size_bytes, &found, error));

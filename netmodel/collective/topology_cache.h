@@ -60,7 +60,7 @@ pl_code pl_topology_cache_family_fluids(pl_topology_cache *cache, const pl_group
                                         pl_collective_kind kind, double size_bytes,
                                         const pl_fluid_collective *const **fluids, pl_error *error);
 /* As pl_collective_fluid and pl_fluid_collective_merge; `group` must come from this cache since it began. */
-pl_code pl_topology_cache_fluid(pl_topology_cache *cache, const pl_collective_group *group, pl_collective_kind kind,
+pl_code pl_topology_cache_fluid(pl_topology_cache *cache, pl_collective_group *group, pl_collective_kind kind,
                                 double size_bytes, pl_fluid_collective *fluid, pl_error *error);
 /* As pl_folding_take, but the problem is left as it is. Its uses lie one transfer after the other. Link colours and
  * capacities must be the cluster's, the same in every call since the cache began with this cluster. `scratch`: given

@@ -270,7 +270,7 @@ static pl_ticks alone_ticks(const pl_cluster *cluster, const pl_fluid_collective
   return pl_transfer_solo_ticks(&table, 0, fluid->progress_bytes);
 }
 
-pl_code pl_bound_collective_ticks(pl_lower_bounds *bounds, pl_bound_layout *layout, const pl_collective_group *group,
+pl_code pl_bound_collective_ticks(pl_lower_bounds *bounds, pl_bound_layout *layout, pl_collective_group *group,
                                   pl_collective_kind kind, double size_bytes, pl_ticks *ticks, pl_error *error) {
   *ticks = 0;
   if (group == NULL) return PL_OK;
@@ -283,6 +283,7 @@ pl_code pl_bound_collective_ticks(pl_lower_bounds *bounds, pl_bound_layout *layo
       return *ticks = known->ticks, PL_OK;
   known_time *made = PL_TAKE(layout->arena, known_time, 1);
   if (made == NULL) return pl_fail_memory(error, "the lower bounds");
+  PL_TRY(pl_collective_group_prepare(group, kind, layout->arena, error));
   pl_arena_mark mark = pl_arena_mark_here(&bounds->scratch);
   pl_fluid_collective fluid;
   PL_TRY(pl_collective_fluid(group, kind, size_bytes, &bounds->scratch, &fluid, error));

@@ -99,7 +99,7 @@ pl_code pl_bound_layout_find(pl_lower_bounds *bounds, const pl_program *program,
 pl_code pl_bound_layout_find_groups(pl_lower_bounds *bounds, const pl_program *program, pl_bound_layout *layout,
                                     pl_error *error);
 /* A collective alone on its links. `group` NULL: 0. */
-pl_code pl_bound_collective_ticks(pl_lower_bounds *bounds, pl_bound_layout *layout, const pl_collective_group *group,
+pl_code pl_bound_collective_ticks(pl_lower_bounds *bounds, pl_bound_layout *layout, pl_collective_group *group,
                                   pl_collective_kind kind, double size_bytes, pl_ticks *ticks, pl_error *error);
 
 /* The frame of the strategy, with its program begun: the one that is there, or a new one. */

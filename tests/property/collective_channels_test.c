@@ -191,6 +191,43 @@ static void check_like_nodes(const pl_cluster *cluster, const pl_fluid_collectiv
   free(weight);
 }
 
+/* A group that was made ready for all-to-alls gives those that it gave before, of any size. */
+static void check_prepared(pl_collective_group *group, double size_bytes, pl_arena *arena) {
+  static const pl_collective_kind kinds[] = {PL_ALL_TO_ALL, PL_ALL_GATHER, PL_ALL_REDUCE, PL_BROADCAST};
+  enum { N = sizeof kinds / sizeof *kinds };
+  pl_fluid_collective before[N], after;
+  for (size_t i = 0; i < N; i++)
+    assert_int_equal(pl_collective_fluid(group, kinds[i], size_bytes, arena, &before[i], NULL), PL_OK);
+  assert_int_equal(pl_collective_group_prepare(group, PL_ALL_TO_ALL, arena, NULL), PL_OK);
+  for (size_t i = 0; i < N; i++) {
+    assert_int_equal(pl_collective_fluid(group, kinds[i], size_bytes, arena, &after, NULL), PL_OK);
+    assert_int_equal(after.spec.n_uses, before[i].spec.n_uses);
+    assert_true(after.spec.latency == before[i].spec.latency && after.progress_bytes == before[i].progress_bytes);
+    assert_true(after.spec.rate_cap_Bps == before[i].spec.rate_cap_Bps);
+    for (uint32_t use = 0; use < after.spec.n_uses; use++)
+      assert_true(after.uses[use].link == before[i].uses[use].link &&
+                  after.uses[use].weight == before[i].uses[use].weight);
+  }
+}
+
+static void prepared_groups_give_the_same(void **unused) {
+  (void)unused;
+  uint64_t seed = test_seed(17);
+  for (uint64_t i = 0; i < 200; i++) {
+    uint64_t state = seed + i;
+    uint32_t members[MOST_DEVICES], n = 0;
+    pl_cluster *cluster = synthetic_cluster_random_regular(seed + i, MOST_DEVICES);
+    for (uint32_t device = 0; device < cluster->n_devices; device++)
+      if (random_below(&state, 3) > 0) members[n++] = device;
+    pl_collective_options options = {.algorithm = i % 2 == 0 ? PL_ALGORITHM_DIRECT : PL_ALGORITHM_AUTO};
+    pl_arena arena;
+    pl_arena_init(&arena, 0);
+    if (n > 1) check_prepared(take_group(cluster, members, n, &options, &arena), 1e6 * (double)(1 + i), &arena);
+    pl_arena_release(&arena);
+    synthetic_cluster_release(cluster);
+  }
+}
+
 static void like_nodes_are_used_alike(void **unused) {
   (void)unused;
   uint64_t seed = test_seed(13);
@@ -354,6 +391,7 @@ int main(void) {
       cmocka_unit_test(fluid_and_chunked_carry_the_same_bytes),
       cmocka_unit_test(one_member_or_no_bytes_is_nothing),
       cmocka_unit_test(like_nodes_are_used_alike),
+      cmocka_unit_test(prepared_groups_give_the_same),
       cmocka_unit_test(channels_of_known_shapes),
       cmocka_unit_test(bus_order_beats_a_bad_order),
       cmocka_unit_test(rings_stay_on_their_rails),

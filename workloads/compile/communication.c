@@ -135,7 +135,7 @@ static pl_code find_fluids(pl_planning *state, uint32_t f, const pl_group_family
 }
 
 static pl_code lower_op(pl_planning *state, uint32_t f, uint32_t group, uint32_t op, pl_fluid_collective *fluid) {
-  const pl_collective_group *channels = state->channels[state->first_group[f] + group];
+  pl_collective_group *channels = state->channels[state->first_group[f] + group];
   pl_collective_kind kind = state->program->families[f].ops[op].kind;
   double size_bytes = pl_communication_bytes(state->cluster, state->program, f, group, op);
   if (state->cache != NULL)
