@@ -3,18 +3,22 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "search/bound/lower_bound.h"
 #include "workloads/assign/assign.h"
 
-enum { MOST_TIMES = 64, MOST_DEVICES = 16384 };
+enum { MOST_TIMES = 64, MOST_DEVICES = 16384, CHOICES_BYTES = 512 };
 
 /* The first candidate of a space that fits, as text in `found`; empty: none does. */
 static pl_code find_fitting(const pl_search_problem *problem, pl_space *space, pl_arena *kept, char *found, size_t size,
                             pl_error *error) {
   pl_arena scratch;
   pl_arena_init(&scratch, 0);
+  pl_block_cache blocks;
+  pl_block_cache_init(&blocks, PL_BLOCK_CACHE_BYTES);
   pl_simulate_options options = *problem->options;
+  options.blocks = &blocks;
   options.chunked = true; /* times of communication are not asked for, and so need no routes */
   pl_lower_bounds *bounds = pl_lower_bounds_take(problem->cluster, problem->model, problem->job, &options, kept);
   pl_code code = bounds == NULL ? pl_fail_memory(error, "the search for what would fit") : PL_OK;
@@ -24,11 +28,12 @@ static pl_code find_fitting(const pl_search_problem *problem, pl_space *space, p
     pl_lower_bound bound;
     pl_arena_reset(&scratch);
     pl_space_strategy(space, i, &strategy);
-    code = pl_assign(&strategy, problem->model, problem->job, problem->cluster, problem->options, &scratch, error);
+    code = pl_assign(&strategy, problem->model, problem->job, problem->cluster, &options, &scratch, error);
     if (code == PL_OK) code = pl_lower_bound_of(bounds, &strategy, &bound, error);
     if (code == PL_OK && bound.shortfall_bytes <= 0) pl_space_format_candidate(space, i, found, size);
   }
   pl_lower_bounds_release(bounds);
+  pl_block_cache_release(&blocks);
   pl_arena_release(&scratch);
   return code;
 }
@@ -48,6 +53,16 @@ static pl_code try_choices(const pl_search_problem *problem, const pl_cluster *c
 }
 
 /* ---- choices ---- */
+
+/* What a user who names no dimension has. */
+static pl_space_choices unrestricted(const pl_search_problem *problem) {
+  pl_space_choices all;
+  pl_space_choices_init(&all);
+  all.only_offered = problem->choices->only_offered;
+  all.allow_idle = problem->choices->allow_idle;
+  pl_space_choices_adopt(&all, problem->job);
+  return all;
+}
 
 typedef struct relaxation {
   const char *option;
@@ -69,6 +84,9 @@ static void relax_zero(pl_space_choices *choices, const pl_space_choices *all) {
 static void relax_schedule(pl_space_choices *choices, const pl_space_choices *all) {
   choices->schedules = all->schedules;
 }
+static void relax_experts(pl_space_choices *choices, const pl_space_choices *all) {
+  choices->ep = all->ep;
+}
 static void relax_degrees(pl_space_choices *choices, const pl_space_choices *all) {
   choices->pp = all->pp;
   choices->dp = all->dp;
@@ -78,21 +96,42 @@ static void relax_all(pl_space_choices *choices, const pl_space_choices *all) {
   *choices = *all;
 }
 
+/* What a space holds only where it is asked for. */
+static void name_stages(pl_space_choices *choices, const pl_space_choices *all) {
+  *choices = *all;
+  choices->zero = (pl_int_set){.n_ranges = 1, .lowest = {0}, .highest = {3}};
+}
+static void name_context(pl_space_choices *choices, const pl_space_choices *all) {
+  *choices = *all;
+  choices->cp = (pl_int_set){.n_ranges = 4, .lowest = {2, 4, 8, 16}, .highest = {2, 4, 8, 16}};
+}
+
+static const relaxation relaxations[] = {{"all of --recompute", relax_recompute},
+                                         {"all of --sp", relax_sp},
+                                         {"all of --mbs", relax_mbs},
+                                         {"all of --zero", relax_zero},
+                                         {"all of --schedule", relax_schedule},
+                                         {"all of --ep", relax_experts},
+                                         {"all of --pp, --dp and --tmp", relax_degrees},
+                                         {"no restriction", relax_all},
+                                         {"--zero 0-3", name_stages},
+                                         {"--cp 2,4,8,16", name_context}};
+
+static bool is_same_space(const pl_space_choices *a, const pl_space_choices *b) {
+  char texts[2][CHOICES_BYTES];
+  pl_space_format_choices(a, texts[0], sizeof texts[0]);
+  pl_space_format_choices(b, texts[1], sizeof texts[1]);
+  return strcmp(texts[0], texts[1]) == 0;
+}
+
 static pl_code try_relaxations(const pl_search_problem *problem, char text[PL_REMEDY_BYTES], bool *done,
                                pl_error *error) {
-  static const relaxation relaxations[] = {{"all of --recompute", relax_recompute},
-                                           {"all of --sp", relax_sp},
-                                           {"all of --mbs", relax_mbs},
-                                           {"all of --zero", relax_zero},
-                                           {"all of --schedule", relax_schedule},
-                                           {"all of --pp, --dp and --tmp", relax_degrees},
-                                           {"no restriction", relax_all}};
-  pl_space_choices all;
-  pl_space_choices_init(&all);
+  const pl_space_choices all = unrestricted(problem);
   char found[256];
   for (size_t i = 0; i < sizeof relaxations / sizeof *relaxations; i++) {
     pl_space_choices choices = *problem->choices;
     relaxations[i].relax(&choices, &all);
+    if (is_same_space(&choices, problem->choices)) continue;
     PL_TRY(try_choices(problem, problem->cluster, &choices, found, sizeof found, error));
     if (found[0] == '\0') continue;
     snprintf(text, PL_REMEDY_BYTES, "with %s, %s would fit", relaxations[i].option, found);
@@ -115,8 +154,7 @@ static pl_code try_devices(const pl_search_problem *problem, uint32_t times, cha
     devices[i] = problem->cluster->devices[i % n];
   cluster.devices = devices;
   cluster.n_devices = n * times;
-  pl_space_choices all;
-  pl_space_choices_init(&all);
+  const pl_space_choices all = unrestricted(problem);
   pl_code code = try_choices(problem, &cluster, &all, found, size, error);
   free(devices);
   return code;

@@ -260,22 +260,29 @@ static pl_code walk_mbs(walk *w, pl_candidate candidate) {
   return PL_OK;
 }
 
-/* Empty sets of these mean 1. */
-static bool allows(const pl_int_set *set, int32_t value) {
-  return set->n_ranges > 0 ? pl_int_set_has(set, value) : value == 1;
+/* Where nothing is said, cp is 1 and ep all that a model's experts and the ranks beside each other can be spread over.
+ */
+static bool allows_context(const pl_int_set *set, int32_t cp) {
+  return set->n_ranges > 0 ? pl_int_set_has(set, cp) : cp == 1;
+}
+
+static bool allows_experts(const pl_space *space, int32_t ep, int32_t ranks) {
+  if (space->choices.ep.n_ranges > 0) return pl_int_set_has(&space->choices.ep, ep);
+  int64_t n_experts = space->model->moe.n_experts;
+  return ep == 1 || (n_experts % ep == 0 && n_experts >= ep && ranks % ep == 0);
 }
 
 static pl_code walk_experts(walk *w, pl_candidate candidate) {
   int32_t ranks = candidate.dp * candidate.cp * candidate.tmp;
   for (candidate.ep = 1; candidate.ep <= ranks; candidate.ep++)
-    if (allows(&w->space->choices.ep, candidate.ep)) PL_TRY(walk_mbs(w, candidate));
+    if (allows_experts(w->space, candidate.ep, ranks)) PL_TRY(walk_mbs(w, candidate));
   return PL_OK;
 }
 
 /* Over the `n` devices that pp and tmp leave. */
 static pl_code walk_context(walk *w, pl_candidate candidate, int32_t n) {
   for (candidate.cp = 1; candidate.cp <= n; candidate.cp++) {
-    if (n % candidate.cp != 0 || !allows(&w->space->choices.cp, candidate.cp)) continue;
+    if (n % candidate.cp != 0 || !allows_context(&w->space->choices.cp, candidate.cp)) continue;
     candidate.dp = n / candidate.cp;
     if (pl_int_set_has(&w->space->choices.dp, candidate.dp)) PL_TRY(walk_experts(w, candidate));
   }

@@ -7,7 +7,7 @@
  * What is in the space:
  *   pp * dp * cp * tmp = devices, any factors (not only powers of two); with allow_idle <= devices, the first of which
  * are used (most devices first, within one pp and tmp).
- *   cp and ep are 1 unless asked for: few jobs need the one, only some models can use the other.
+ *   cp is 1 unless asked for: few jobs need it. ep divides dp * cp * tmp and the model's experts; without them it is 1.
  *   mbs divides gbs / dp.
  *   Schedules gpipe, 1f1b and interleaved where pp > 1, others (workloads/strategy/schedule.h) when asked for. With one
  * stage there is nothing to schedule: 1f1b, vpp = 1. Of chunks pp * vpp divides the layers: interleaved and
@@ -42,7 +42,7 @@ enum { PL_SPACE_ORDERS = 30, PL_SPACE_DEFAULT_MBS = 8, PL_SPACE_DEFAULT_VPP = 4,
 /* What the user allows per dimension. */
 typedef struct pl_space_choices {
   pl_int_set pp, dp, tmp; /* empty: every divisor of the devices */
-  pl_int_set cp, ep;      /* empty: 1 */
+  pl_int_set cp, ep;      /* empty: 1; every divisor of the model's experts that divides dp * cp * tmp */
   pl_int_set mbs;         /* empty: 1 to PL_SPACE_DEFAULT_MBS, unless pl_space_choices_adopt widens it */
   pl_int_set vpp;         /* of interleaved and breadth-first schedules; empty: 2 to PL_SPACE_DEFAULT_VPP */
   pl_int_set zero;        /* empty: 0 to 3 */

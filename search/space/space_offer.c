@@ -13,7 +13,7 @@ bool pl_space_breaks_offer(const pl_space *space, const pl_candidate *c, pl_spac
     return false;
   const pl_offers *offers = &space->job->framework->offers;
   if ((c->pp > 1 && !has(offers->degrees, "pp")) || (c->tmp > 1 && !has(offers->degrees, "tmp")) ||
-      (c->cp > 1 && !has(offers->degrees, "cp")))
+      (c->cp > 1 && !has(offers->degrees, "cp")) || (c->ep > 1 && !has(offers->degrees, "ep")))
     return *reason = PL_DROP_OFFER_DEGREE, true;
   if (c->pp > 1 && !has(offers->schedules, pl_schedule_name((pl_schedule_kind)c->schedule)))
     return *reason = PL_DROP_OFFER_SCHEDULE, true;
@@ -39,7 +39,7 @@ int pl_space_format_offer(const pl_space *space, pl_space_reason reason, char *t
   const pl_offers *offers = &framework->offers;
   switch (reason) {
   case PL_DROP_OFFER_DEGREE:
-    return snprintf(text, size, "%s has of pp, tmp and cp: %s", framework->name,
+    return snprintf(text, size, "%s has of pp, tmp, cp and ep: %s", framework->name,
                     offers->degrees[0] != NULL ? pl_words_list(offers->degrees, list, sizeof list) : "none");
   case PL_DROP_OFFER_SCHEDULE:
     return snprintf(text, size, "%s has the schedules %s", framework->name,

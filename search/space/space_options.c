@@ -30,7 +30,7 @@ static const struct argp_option option_table[] = {
     {"dp", KEY_DP, "LIST", 0, "data-parallel degrees", 4},
     {"tmp", KEY_TMP, "LIST", 0, "tensor-parallel degrees", 4},
     {"cp", KEY_CP, "LIST", 0, "context-parallel degrees (default 1)", 4},
-    {"ep", KEY_EP, "LIST", 0, "expert-parallel degrees, of models with experts (default 1)", 4},
+    {"ep", KEY_EP, "LIST", 0, "expert-parallel degrees, of models with experts (default: all)", 4},
     {"mbs", KEY_MBS, "LIST", 0, "microbatch sizes (default 1-8; of samples without tokens also 16, 32 to 256)", 4},
     {"schedule", KEY_SCHEDULE, "LIST", 0,
      "of gpipe, 1f1b, interleaved (these three by default), fifo, breadth-first, zb-h1, zb-h2, zb-v, dualpipe-v", 4},

@@ -61,7 +61,7 @@ int pl_space_format_choices(const pl_space_choices *choices, char *text, size_t 
   put_set(&out, "dp", &choices->dp, NULL);
   put_set(&out, "tmp", &choices->tmp, NULL);
   put_set(&out, "cp", &choices->cp, "1");
-  put_set(&out, "ep", &choices->ep, "1");
+  put_set(&out, "ep", &choices->ep, NULL);
   put_set(&out, "mbs", &choices->mbs, "1-8");
   put_set(&out, "vpp", &choices->vpp, "2-4");
   put_set(&out, "zero", &choices->zero, NULL);

@@ -86,7 +86,7 @@ column() {
   [ "$status" -eq 0 ]
   [[ "$output" == *"zero=2"* && "$output" != *"megatron-core has"* && "$output" != *"offers"* ]]
   run "$PACELINE" search "${small[@]}" --framework torch-fsdp
-  [[ "$output" == *": torch-fsdp has of pp, tmp and cp: none"* && "$output" == *"best "*"pp=1,dp=8,tmp=1"* ]]
+  [[ "$output" == *": torch-fsdp has of pp, tmp, cp and ep: none"* && "$output" == *"best "*"pp=1,dp=8,tmp=1"* ]]
   run "$PACELINE" search "${small[@]}" --framework megatron-core --zero 3 --dp 8
   [ "$status" -eq 2 ]
   [[ "$output" == *"no candidate is left for 8 devices: megatron-core has zero 0, 1"*"loosen the restrictions (--any-strategy) or change --gbs" ]]
@@ -103,7 +103,7 @@ column() {
   # Words of the shipped profiles are words that there are.
   for profile in workloads/frameworks/*.json; do
     jq -e '.offers == null or ((.offers.schedules - ["gpipe", "fifo", "1f1b", "interleaved", "breadth-first", "zb-h1", "zb-h2", "zb-v", "dualpipe-v"] == [])
-      and (.offers.recompute - ["none", "selective", "full", "alternate"] == []) and (.offers.sp - ["off", "on"] == []) and (.offers.degrees - ["pp", "tmp", "cp"] == [])
+      and (.offers.recompute - ["none", "selective", "full", "alternate"] == []) and (.offers.sp - ["off", "on"] == []) and (.offers.degrees - ["pp", "tmp", "cp", "ep"] == [])
       and .provenance.offers != null)' "$profile" >/dev/null || { echo "$profile"; return 1; }
   done
 }

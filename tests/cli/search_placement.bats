@@ -57,7 +57,7 @@ best, rows = bound["top"][0]["iter_time_s"], bound["rows"]
 assert best <= placed["top"][0]["iter_time_s"] and best < 0.6 * order["top"][0]["iter_time_s"], best
 assert rows <= 200 and bound["ended"] == "complete" and bound["placements"] > 1000 and bound["gap"] == 0
 assert 0 < bound["bound_anywhere_s"] < best and order["bound_anywhere_s"] is None and order["placements"] == 0
-assert bound["space"].startswith("order=tdp, assign=uniform,balanced, cp=1, ep=1, mbs=1-8, vpp=2-4, schedule=gpipe,1f1b,"), bound["space"]
+assert bound["space"].startswith("order=tdp, assign=uniform,balanced, cp=1, mbs=1-8, vpp=2-4, schedule=gpipe,1f1b,"), bound["space"]
 with h5py.File(sys.argv[2]) as f:
     space = f.attrs["space"]
     assert (space.decode() if isinstance(space, bytes) else space) == bound["space"]

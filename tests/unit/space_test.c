@@ -54,8 +54,8 @@ static void counts_degrees_and_microbatches(void **state) {
 }
 
 /* 4 devices of a model with 4 experts, mbs 1: pp, tmp, cp and dp are the ordered factorings; ep divides both the
- * experts and dp cp tmp. Not asked for, both are 1. */
-static void context_and_experts_only_when_asked_for(void **state) {
+ * experts and dp cp tmp. Not asked for, cp is 1. */
+static void context_only_when_asked_for_and_experts_where_they_are(void **state) {
   (void)state;
   pl_arena arena;
   pl_arena_init(&arena, 0);
@@ -68,6 +68,8 @@ static void context_and_experts_only_when_asked_for(void **state) {
   model.attention.causal = true;
   model.moe.n_experts = 4;
   model.moe.expert_layer_step = 1;
+  assert_int_equal(space_of(&model, &job, 4, &choices, NULL, &arena).n_candidates, 1 + 2 + 3); /* as below, cp 1 */
+  model.moe.n_experts = 0;
   uint64_t before = space_of(&model, &job, 4, &choices, NULL, &arena).digest;
   assert_int_equal(space_of(&model, &job, 4, &choices, NULL, &arena).n_candidates, 3); /* pp dp */
   assert_int_equal(pl_int_set_parse("1-8", "--cp", 1, 8, &choices.cp, &error), PL_OK);
@@ -80,6 +82,7 @@ static void context_and_experts_only_when_asked_for(void **state) {
     assert_int_equal(c->pp * c->cp * c->dp * c->tmp, 4);
     assert_int_equal(c->ep, 1);
   }
+  model.moe.n_experts = 4;
   assert_int_equal(pl_int_set_parse("1-8", "--ep", 1, 8, &choices.ep, &error), PL_OK);
   space = space_of(&model, &job, 4, &choices, NULL, &arena);
   /* pp 4: ep 1; pp 2 (two of them): ep 1, 2; pp 1 (three): ep 1, 2, 4 */
@@ -363,7 +366,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(counts_degrees_and_microbatches),
       cmocka_unit_test(counts_each_dimension),
-      cmocka_unit_test(context_and_experts_only_when_asked_for),
+      cmocka_unit_test(context_only_when_asked_for_and_experts_where_they_are),
       cmocka_unit_test(offers_factors_that_are_no_powers_of_two),
       cmocka_unit_test(counts_what_the_model_refuses),
       cmocka_unit_test(drops_a_balanced_twin),

@@ -12,7 +12,7 @@
 /* Lists of words end in NULL. */
 typedef struct pl_offers {
   bool known;                 /* the profile has the section; else everything is offered */
-  const char *const *degrees; /* of pp, tmp and cp those that may be above 1 */
+  const char *const *degrees; /* of pp, tmp, cp and ep those that may be above 1 */
   const char *const *schedules, *const *recomputes, *const *sp; /* sp: "off", "on", where tmp > 1 */
   uint32_t zero, zero_with_pp; /* bit i: stage i, where dp > 1; with one pipeline stage, and with more */
 } pl_offers;
