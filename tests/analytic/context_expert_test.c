@@ -238,6 +238,16 @@ static void tokens_go_once_to_a_node(void **state) {
     /* two experts, both on one of the other nodes or not */
     static const double share[] = {[1] = 1, [2] = 0.75, [4] = 3 * (1 - 0.75 * 0.75) / (2 * 0.75)};
     expect_time("once per node", once_s, copies_s * share[n_nodes], 1000);
+    /* ... out of one or two of four groups: one group is on one node, two on two nodes are together on either or apart
+     */
+    static const double limited[][5] = {{[1] = 1, [2] = 0.5, [4] = 0.5},
+                                        {[1] = 1, [2] = 2.0 / 3, [4] = 3 * (0.5 * 0.75) / (2 * 0.75)}};
+    own.model.moe.n_groups = 4;
+    for (int64_t chosen = 1; chosen <= 2; chosen++) {
+      own.model.moe.topk_groups = chosen;
+      expect_time("out of some groups", attention_job_simulate(&own, text).row.expert_comm_s,
+                  copies_s * limited[chosen - 1][n_nodes], 1000);
+    }
     if (n_nodes > 1) {
       double tokens_bytes = ATTENTION_SEQ * 2.0 * ATTENTION_HIDDEN * 2, elsewhere = 1 - 1.0 / n_nodes;
       expect_time("copies", copies_s, N_MICROBATCHES * N_LAYERS * 4 * elsewhere * tokens_bytes / nic_Bps, 1000);

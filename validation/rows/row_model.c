@@ -235,10 +235,14 @@ static void put_configuration(pl_json *json, const pl_measured_row *row, const p
     pl_json_put_integer(json, "moe_intermediate_size", d->expert_ffn);
     int64_t shared_ffn = known_count(known, "shared_expert_ffn");
     if (shared_ffn > 0) put_given(json, "n_shared_experts", shared_ffn / d->expert_ffn);
-    const char *const latent[][2] = {
-        {"q_lora_rank", "q_lora_rank"},      {"kv_lora_rank", "kv_lora_rank"},
-        {"qk_nope_head_dim", "qk_head_dim"}, {"qk_rope_head_dim", "qk_rope_head_dim"},
-        {"v_head_dim", "v_head_dim"},        {"first_k_dense_replace", "first_k_dense_replace"}};
+    const char *const latent[][2] = {{"q_lora_rank", "q_lora_rank"},
+                                     {"kv_lora_rank", "kv_lora_rank"},
+                                     {"qk_nope_head_dim", "qk_head_dim"},
+                                     {"qk_rope_head_dim", "qk_rope_head_dim"},
+                                     {"v_head_dim", "v_head_dim"},
+                                     {"first_k_dense_replace", "first_k_dense_replace"},
+                                     {"n_group", "n_group"},
+                                     {"topk_group", "topk_group"}};
     for (size_t i = 0; i < sizeof latent / sizeof latent[0]; i++)
       put_given(json, latent[i][0], known_count(known, latent[i][1]));
   }

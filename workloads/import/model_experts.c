@@ -178,6 +178,31 @@ static pl_code read_interleaved(const pl_model_reader *in, pl_model *model) {
   return PL_OK;
 }
 
+/* Groups of neighbouring experts of which a token chooses some first; a choice of all of them limits nothing. */
+static pl_code read_groups(const pl_model_reader *in, pl_model *model) {
+  int64_t n_groups = 1, chosen = 1, n_experts = model->moe.n_experts, k = model->moe.topk;
+  PL_TRY(pl_reader_optional_integer(in, "n_group", n_experts, &n_groups));
+  PL_TRY(pl_reader_optional_integer(in, "topk_group", n_experts, &chosen));
+  const pl_node *at = pl_node_get(in->root, pl_reader_has(in, "topk_group") ? "topk_group" : "n_group");
+  if (n_experts % n_groups != 0)
+    return pl_document_fail(in->document, pl_node_get(in->root, "n_group"), in->error,
+                            "'n_group' = %lld does not divide the %lld experts", (long long)n_groups,
+                            (long long)n_experts);
+  if (chosen > n_groups)
+    return pl_document_fail(in->document, at, in->error, "'topk_group' = %lld exceeds 'n_group' = %lld",
+                            (long long)chosen, (long long)n_groups);
+  if (chosen * (n_experts / n_groups) < k)
+    return pl_document_fail(
+        in->document, at, in->error,
+        "'topk_group' = %lld of %lld groups of %lld experts hold fewer than the %lld experts that a "
+        "token goes to",
+        (long long)chosen, (long long)n_groups, (long long)(n_experts / n_groups), (long long)k);
+  if (chosen == n_groups) return PL_OK;
+  model->moe.n_groups = n_groups;
+  model->moe.topk_groups = chosen;
+  return PL_OK;
+}
+
 pl_code pl_model_experts_read(const pl_model_reader *in, const pl_model_family *family, pl_arena *arena,
                               pl_model *model) {
   const int64_t experts_max = 1 << 16;
@@ -200,6 +225,7 @@ pl_code pl_model_experts_read(const pl_model_reader *in, const pl_model_family *
   model->moe.shared_gate = strcmp(family->type, "qwen2_moe") == 0;
   if (model->moe.shared_gate)
     PL_TRY(pl_reader_integer(in, "shared_expert_intermediate_size", PL_MODEL_WIDTH_MAX, &model->moe.shared_ffn));
+  PL_TRY(read_groups(in, model));
   PL_TRY(read_capacity(in, model));
   PL_TRY(read_load(in, arena, model));
   return family->shares_expert ? read_interleaved(in, model) : read_expert_layers(in, family, model);

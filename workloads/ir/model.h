@@ -96,6 +96,9 @@ typedef struct pl_model {
    * tokens, times capacity_factor (1: as many as dropless routing has on average). */
   struct {
     int64_t n_experts, topk, expert_ffn, shared_ffn;
+    /* A token chooses its experts out of `topk_groups` of n_groups groups of neighbours (DeepSeek); both 0: out of all.
+     */
+    int64_t n_groups, topk_groups;
     double capacity_factor;
     /* Routing that is not balanced: tokens of the fullest device of an expert group over the mean (0: as many), or of
      * each of the n_experts how many go to it, in any unit (NULL: not said). */
