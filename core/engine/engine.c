@@ -32,7 +32,7 @@ void pl_sort_tasks(uint32_t *tasks, uint32_t count) {
 /* ---- starts ---- */
 
 static inline uint32_t slot_of(pl_engine *engine, uint32_t task) {
-  const pl_task *record = &engine->tasks[task];
+  const pl_task *record = pl_engine_task(engine, task);
   if (record->n_streams > 0) return *pl_task_streams(engine, record);
   return engine->free_slot[--engine->n_free_slots];
 }
@@ -46,7 +46,7 @@ void pl_engine_set_timer(pl_engine *engine, uint32_t task, pl_ticks finish) {
 }
 
 void pl_engine_set_member_timer(pl_engine *engine, uint32_t task, uint32_t stream, pl_ticks finish) {
-  PL_ASSERT(engine->is_native || stream == *pl_task_streams(engine, &engine->tasks[task]));
+  PL_ASSERT(engine->is_native || stream == *pl_task_streams(engine, pl_engine_task(engine, task)));
   if (engine->is_native) {
     pl_event_heap_put(&engine->heap, stream, finish, task);
   } else {
@@ -83,7 +83,7 @@ static void give_memory(pl_engine *engine, const pl_task *record) {
 }
 
 static uint32_t start_transfer(pl_engine *engine, uint32_t task, pl_ticks now) {
-  const pl_task *record = &engine->tasks[task];
+  const pl_task *record = pl_engine_task(engine, task);
   if (!engine->is_native) {
     engine->host.transfer(engine->host_data, now, task, record->index, record->size_bytes);
     return PL_NONE;
@@ -93,7 +93,7 @@ static uint32_t start_transfer(pl_engine *engine, uint32_t task, pl_ticks now) {
 }
 
 void pl_engine_start_task(pl_engine *engine, uint32_t task, pl_ticks now) {
-  const pl_task *record = &engine->tasks[task];
+  const pl_task *record = pl_engine_task(engine, task);
   uint32_t network_slot = PL_NONE;
   engine->start[task] = now;
   if (record->memory != PL_NONE) take_memory(engine, record);
@@ -123,7 +123,7 @@ static void start_ready(pl_engine *engine, pl_ticks now) {
 
 /* Keeps when the parts of a work task ran that was never walked: one after the other at speed 1. */
 static void record_parts(pl_engine *engine, uint32_t task) {
-  const pl_task *record = &engine->tasks[task];
+  const pl_task *record = pl_engine_task(engine, task);
   const pl_segment *segment = &engine->graph->segments[record->index];
   pl_ticks date = engine->start[task];
   for (uint32_t part = segment->first_part; part < segment->first_part + segment->n_parts; part++) {
@@ -143,7 +143,7 @@ static bool was_walked(const pl_engine *engine, const pl_task *record, uint32_t 
 
 /* What no fused task can hide comes first: a communication off the feature streams, then one of several members. */
 static int explanation_rank(const pl_engine *engine, uint32_t task) {
-  const pl_task *record = &engine->tasks[task];
+  const pl_task *record = pl_engine_task(engine, task);
   if (pl_engine_communicates(engine, task)) return 3;
   return record->kind == PL_TASK_WORK ? 1 : record->n_streams > 1 ? 2 : 0;
 }
@@ -155,26 +155,34 @@ static bool explains_better(const pl_engine *engine, uint32_t task, uint32_t tha
   int rank = explanation_rank(engine, task), other_rank = explanation_rank(engine, than);
   if (rank != other_rank) return rank > other_rank;
   if (engine->start[task] != engine->start[than]) return engine->start[task] < engine->start[than];
-  uint32_t category = engine->tasks[task].category, other = engine->tasks[than].category;
+  uint32_t category = pl_engine_task(engine, task)->category, other = pl_engine_task(engine, than)->category;
   return category != other ? category < other : task < than;
 }
 
+static inline void release(pl_engine *engine, uint32_t successor, uint32_t task, pl_ticks now) {
+  pl_wait *wait = &engine->wait[successor];
+  if (wait->last == PL_NONE) {
+    if (engine->watch != NULL && wait->pending > 1) pl_watch_note_touched(engine->watch, successor);
+    wait->last = task;
+  } else if (engine->finish[wait->last] != now || explains_better(engine, task, wait->last)) {
+    wait->last = task;
+  }
+  if (--wait->pending == 0) engine->ready[engine->n_ready++] = successor;
+}
+
 static inline void release_successors(pl_engine *engine, const pl_task *record, uint32_t task, pl_ticks now) {
-  const uint32_t *successor = engine->successors + record->first_successor;
-  const uint32_t *end = successor + record->n_successors;
-  for (; successor < end; successor++) {
-    pl_wait *wait = &engine->wait[*successor];
-    /* The record is the one thing a start needs that is not in the cache yet: 20 of 55 ns per task were spent waiting
-     * for it. */
-    __builtin_prefetch((const char *)&engine->tasks[*successor]);
-    __builtin_prefetch((const char *)&engine->tasks[*successor] + sizeof(pl_task) - 1);
-    if (wait->last == PL_NONE) {
-      if (engine->watch != NULL && wait->pending > 1) pl_watch_note_touched(engine->watch, *successor);
-      wait->last = task;
-    } else if (engine->finish[wait->last] != now || explains_better(engine, task, wait->last)) {
-      wait->last = task;
+  uint32_t end = record->first_successor + record->n_successors;
+  for (uint32_t at = record->first_successor; at < end; at++) {
+    uint32_t successor = engine->successors[at];
+    if (engine->row_of != NULL) {
+      successor += pl_graph_roll_shift(&engine->graph->roll, (uint32_t)(record - engine->tasks), task, at);
+    } else {
+      /* The record is the one thing a start needs that is not in the cache yet: 20 of 55 ns per task were spent waiting
+       * for it. */
+      __builtin_prefetch((const char *)&engine->tasks[successor]);
+      __builtin_prefetch((const char *)&engine->tasks[successor] + sizeof(pl_task) - 1);
     }
-    if (--wait->pending == 0) engine->ready[engine->n_ready++] = *successor;
+    release(engine, successor, task, now);
   }
 }
 
@@ -185,7 +193,7 @@ static inline void count_event(pl_engine *engine, uint32_t task, bool ends) {
 }
 
 static inline void complete(pl_engine *engine, uint32_t task, pl_ticks now) {
-  const pl_task *record = &engine->tasks[task];
+  const pl_task *record = pl_engine_task(engine, task);
   engine->finish[task] = now;
   engine->makespan = now;
   engine->n_left--;
@@ -200,7 +208,8 @@ static inline void complete(pl_engine *engine, uint32_t task, pl_ticks now) {
 
 /* An event of `task` is due; it may be the end of a part only. */
 static inline void handle(pl_engine *engine, uint32_t task, pl_ticks now) {
-  if (engine->overlap != NULL && engine->tasks[task].kind == PL_TASK_WORK && !pl_overlap_is_over(engine, task, now)) {
+  if (engine->overlap != NULL && pl_engine_task(engine, task)->kind == PL_TASK_WORK &&
+      !pl_overlap_is_over(engine, task, now)) {
     count_event(engine, task, false);
     return;
   }
@@ -246,8 +255,9 @@ static bool take_spans(pl_engine *engine) {
   const pl_graph *graph = engine->graph;
   uint64_t n_spans = 0;
   for (uint32_t task = 0; task < graph->n_tasks; task++)
-    if (graph->tasks[task].kind == PL_TASK_WORK)
-      n_spans += (uint64_t)graph->segments[graph->tasks[task].index].n_parts * graph->tasks[task].n_streams;
+    if (pl_graph_task(graph, task)->kind == PL_TASK_WORK)
+      n_spans +=
+          (uint64_t)graph->segments[pl_graph_task(graph, task)->index].n_parts * pl_graph_task(graph, task)->n_streams;
   if (n_spans >= PL_NONE) return false;
   engine->spans = pl_arena_take(engine->arena, n_spans * sizeof *engine->spans, 64);
   return engine->spans != NULL;
@@ -268,7 +278,7 @@ static bool take_native(pl_engine *engine) {
 static void set_initial_state(pl_engine *engine) {
   const pl_graph *graph = engine->graph;
   for (uint32_t task = 0; task < graph->n_tasks; task++)
-    engine->wait[task] = (pl_wait){.pending = graph->n_predecessors[task], .last = PL_NONE};
+    engine->wait[task] = (pl_wait){.pending = pl_graph_n_predecessors(graph, task), .last = PL_NONE};
   for (uint32_t device = 0; device < graph->n_devices; device++)
     engine->balance[device] =
         (pl_balance){graph->devices[device].resident_bytes, graph->devices[device].resident_bytes};
@@ -278,10 +288,13 @@ static void set_initial_state(pl_engine *engine) {
 
 static pl_engine *take_engine(const pl_graph *graph, const pl_engine_options *options, const pl_engine_host *host,
                               void *host_data, pl_network *network, pl_arena *arena) {
+  PL_ASSERT(graph->roll.row_of == NULL || options == NULL || options->lanes == NULL); /* of tasks that share rows */
+  PL_ASSERT(graph->roll.row_of == NULL || graph->policy == PL_STREAMS_IN_ORDER);
   pl_engine *engine = PL_TAKE(arena, pl_engine, 1);
   if (engine == NULL) return NULL;
   engine->graph = graph;
   engine->tasks = graph->tasks;
+  engine->row_of = graph->roll.row_of;
   engine->successors = graph->successors;
   engine->arena = arena;
   engine->network = network;
@@ -343,7 +356,7 @@ static void take_completions(pl_engine *engine, pl_ticks now) {
   engine->network_touched = true;
   for (uint32_t task; (task = engine->network->ops->advance(engine->network, now)) != PL_NONE;) {
     /* A work task on the network: one of its parts. */
-    if (engine->tasks[task].kind == PL_TASK_WORK && !pl_overlap_flow_is_over(engine, task, now)) {
+    if (pl_engine_task(engine, task)->kind == PL_TASK_WORK && !pl_overlap_flow_is_over(engine, task, now)) {
       count_event(engine, task, false);
       continue;
     }

@@ -84,7 +84,7 @@ static int gradient_stream(const pl_stream *stream) {
 }
 
 static void note_work_start(pl_engine *engine, uint32_t task) {
-  const pl_task *record = &engine->tasks[task];
+  const pl_task *record = pl_engine_task(engine, task);
   bool can_be_disturbed = false, is_disturbed = false;
   for (uint32_t member = 0; member < record->n_streams; member++) {
     const pl_walker *walker = walker_of(engine, record, member);
@@ -120,7 +120,7 @@ static void note_gradient_start(pl_overlap *overlap, uint32_t device, int which,
 }
 
 void pl_overlap_note_start(pl_engine *engine, uint32_t task, uint32_t network_slot) {
-  const pl_task *record = &engine->tasks[task];
+  const pl_task *record = pl_engine_task(engine, task);
   const uint32_t *streams = pl_task_streams(engine, record);
   pl_overlap *overlap = engine->overlap;
   if (record->kind == PL_TASK_WORK && engine->graph->streams[streams[0]].kind == PL_STREAM_COMPUTE)
@@ -136,7 +136,7 @@ void pl_overlap_note_start(pl_engine *engine, uint32_t task, uint32_t network_sl
 }
 
 void pl_overlap_note_finish(pl_engine *engine, uint32_t task) {
-  const pl_task *record = &engine->tasks[task];
+  const pl_task *record = pl_engine_task(engine, task);
   const uint32_t *streams = pl_task_streams(engine, record);
   pl_overlap *overlap = engine->overlap;
   if (record->kind == PL_TASK_TRANSFER) note_rival(engine, record, UINT32_MAX);
@@ -208,7 +208,7 @@ static void enter_part(pl_engine *engine, const pl_task *record, pl_walker *walk
 }
 
 static void begin_walk(pl_engine *engine, uint32_t task) {
-  const pl_task *record = &engine->tasks[task];
+  const pl_task *record = pl_engine_task(engine, task);
   const pl_segment *segment = &engine->graph->segments[record->index];
   pl_ticks start = engine->start[task];
   for (uint32_t member = 0; member < record->n_streams; member++) {
@@ -303,7 +303,7 @@ static bool walk_to(pl_engine *engine, const pl_task *record, pl_walker *first, 
 }
 
 bool pl_overlap_is_over(pl_engine *engine, uint32_t task, pl_ticks now) {
-  const pl_task *record = &engine->tasks[task];
+  const pl_task *record = pl_engine_task(engine, task);
   pl_walker *first = walker_of(engine, record, 0);
   if (first->task != task || !first->walked) return true;
   bool is_over = !walk_to(engine, record, first, now);
@@ -321,7 +321,7 @@ bool pl_overlap_is_over(pl_engine *engine, uint32_t task, pl_ticks now) {
 }
 
 bool pl_overlap_flow_is_over(pl_engine *engine, uint32_t task, pl_ticks now) {
-  const pl_task *record = &engine->tasks[task];
+  const pl_task *record = pl_engine_task(engine, task);
   pl_walker *first = walker_of(engine, record, 0);
   PL_ASSERT(first->task == task && first->flows);
   first->flows = false;
@@ -369,9 +369,10 @@ static void begin_flow(pl_engine *engine, const pl_task *record, pl_ticks now) {
 static void count_slowing_of(pl_engine *engine, pl_walker *walker, int which, bool computes) {
   pl_overlap *overlap = engine->overlap;
   uint32_t task = walker->gradient[which];
-  if (task == PL_NONE || engine->tasks[task].kind != PL_TASK_TRANSFER || computes == walker->slows[which]) return;
+  if (task == PL_NONE || pl_engine_task(engine, task)->kind != PL_TASK_TRANSFER || computes == walker->slows[which])
+    return;
   walker->slows[which] = computes;
-  pl_gradient_transfer *transfer = &overlap->transfers[*pl_task_streams(engine, &engine->tasks[task])];
+  pl_gradient_transfer *transfer = &overlap->transfers[*pl_task_streams(engine, pl_engine_task(engine, task))];
   transfer->n_slowing += computes ? 1u : UINT32_MAX;
   if (transfer->changed) return;
   transfer->changed = true;
@@ -424,7 +425,7 @@ static void settle_member(pl_engine *engine, pl_walker *walker, uint32_t member,
 /* What runs on the compute stream of `device`: the work of this device and of those that it has a joint segment with.
  */
 static void settle_work(pl_engine *engine, uint32_t task, pl_ticks now) {
-  const pl_task *record = &engine->tasks[task];
+  const pl_task *record = pl_engine_task(engine, task);
   pl_walker *first = walker_of(engine, record, 0);
   outlook ahead = outlook_of(engine, record, first);
   if (!ahead.overlaps && !ahead.has_rivals && !first->walked) return;
@@ -449,7 +450,7 @@ static void settle_work(pl_engine *engine, uint32_t task, pl_ticks now) {
 static double speed_of(const pl_engine *engine, const pl_gradient_transfer *transfer) {
   if (transfer->n_slowing == 0) return 1.0;
   if (engine->overlap->uniform) return engine->overlap->uniform_speed;
-  const pl_task *record = &engine->tasks[transfer->task];
+  const pl_task *record = pl_engine_task(engine, transfer->task);
   double greatest = 0;
   for (uint32_t member = 0; member < record->n_streams; member++) {
     uint32_t stream = pl_task_streams(engine, record)[member];
@@ -467,7 +468,7 @@ static void settle_transfers(pl_engine *engine, pl_ticks now) {
   if (overlap->n_changed > 1) pl_sort_tasks(overlap->changed, overlap->n_changed);
   for (uint32_t at = 0; at < overlap->n_changed; at++) {
     pl_gradient_transfer *transfer =
-        &overlap->transfers[*pl_task_streams(engine, &engine->tasks[overlap->changed[at]])];
+        &overlap->transfers[*pl_task_streams(engine, pl_engine_task(engine, overlap->changed[at]))];
     double speed = speed_of(engine, transfer);
     transfer->changed = false;
     if (speed == transfer->speed) continue;

@@ -39,7 +39,7 @@ bool pl_ready_streams_take(pl_engine *engine) {
 
 void pl_ready_streams_free(pl_engine *engine, uint32_t task) {
   pl_ready_streams *streams = engine->streams;
-  const pl_task *record = &engine->tasks[task];
+  const pl_task *record = pl_engine_task(engine, task);
   for (uint32_t member = 0; member < record->n_streams; member++) {
     uint32_t stream = pl_task_streams(engine, record)[member];
     streams->busy[stream] = false;
@@ -98,7 +98,7 @@ static void enter_new(pl_engine *engine, pl_ticks now) {
   engine->n_ready = 0;
   for (uint32_t at = 0; at < n_ready; at++) {
     uint32_t task = engine->ready[at];
-    const pl_task *record = &engine->tasks[task];
+    const pl_task *record = pl_engine_task(engine, task);
     if (record->n_streams == 0) pl_engine_start_task(engine, task, now);
     for (uint32_t member = 0; member < record->n_streams; member++) {
       uint32_t stream = pl_task_streams(engine, record)[member];
@@ -135,7 +135,7 @@ void pl_ready_streams_start(pl_engine *engine, pl_ticks now) {
   while (streams->cursors.count > 0) {
     pl_event first = pl_event_heap_pop(&streams->cursors);
     uint32_t node = streams->cursor[first.id];
-    const pl_task *record = &engine->tasks[first.order];
+    const pl_task *record = pl_engine_task(engine, first.order);
     if (are_all_free(engine, record)) {
       occupy(engine, record);
       pl_engine_start_task(engine, first.order, now);

@@ -14,7 +14,7 @@ static pl_code report_stuck(const pl_engine *engine, pl_error *error) {
   if (stuck == engine->graph->n_tasks)
     return pl_fail(error, PL_BAD_INPUT, "%u tasks were started and never ended: a transfer without progress",
                    engine->n_left);
-  const pl_task *task = &engine->tasks[stuck];
+  const pl_task *task = pl_engine_task(engine, stuck);
   return pl_fail(error, PL_BAD_INPUT,
                  "%u tasks can never start or end, among them task %u (%s), which waits for %u others", engine->n_left,
                  stuck, task->label == PL_NONE ? "unnamed" : engine->graph->names[task->label],

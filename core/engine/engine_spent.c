@@ -83,8 +83,11 @@ static void sort_run(const pl_engine *engine, uint32_t *tasks, uint32_t count) {
 static uint32_t *count_runs(const pl_account *account, uint32_t *offset) {
   const pl_graph *graph = account->graph;
   uint32_t total = 0;
-  for (uint32_t at = 0; at < graph->n_task_streams; at++)
-    offset[graph->task_streams[at]] += account->is_listed[graph->task_streams[at]];
+  for (uint32_t row = 0; row < pl_graph_n_rows(graph); row++)
+    for (uint32_t member = 0; member < graph->tasks[row].n_streams; member++) {
+      uint32_t stream = graph->task_streams[graph->tasks[row].first_stream + member];
+      if (account->is_listed[stream]) offset[stream] += pl_graph_row_count(graph, row);
+    }
   for (uint32_t stream = 0; stream < graph->n_streams; stream++)
     offset[stream] = total += offset[stream];
   offset[graph->n_streams] = total;
@@ -95,8 +98,8 @@ static void fill_runs(const pl_account *account, uint32_t *offset, uint32_t *tas
   const pl_graph *graph = account->graph;
   if (offset[graph->n_streams] == 0) return;
   for (uint32_t task = graph->n_tasks; task-- > 0;)
-    for (uint32_t member = 0; member < graph->tasks[task].n_streams; member++) {
-      uint32_t stream = graph->task_streams[graph->tasks[task].first_stream + member];
+    for (uint32_t member = 0; member < pl_graph_task(graph, task)->n_streams; member++) {
+      uint32_t stream = graph->task_streams[pl_graph_task(graph, task)->first_stream + member];
       if (account->is_listed[stream]) tasks[--offset[stream]] = task;
     }
 }
@@ -260,14 +263,15 @@ static void note_charge(const pl_account *account, uint32_t device, uint32_t tas
 
 /* `ticks` in which the compute stream of `device` stood still go to communication `task`. */
 static void charge(const pl_account *account, uint32_t device, uint32_t task, pl_ticks ticks) {
-  account->spent[(size_t)device * PL_CATEGORY_COUNT + account->graph->tasks[task].category] += ticks * account->weight;
+  account->spent[(size_t)device * PL_CATEGORY_COUNT + pl_graph_task(account->graph, task)->category] +=
+      ticks * account->weight;
   if (account->charges != NULL && ticks > 0) note_charge(account, device, task, ticks * account->weight);
 }
 
 /* A communication on the feature stream of `device` itself: it may begin a fused segment, so the chain goes on behind
  * it. */
 static bool is_own_feature(const pl_account *account, uint32_t device, uint32_t task) {
-  const pl_task *record = &account->graph->tasks[task];
+  const pl_task *record = pl_graph_task(account->graph, task);
   uint32_t own = account->streams[device][PL_STREAM_FEATURE];
   if (own == PL_NONE || !is_communication(record)) return false;
   for (uint32_t member = 0; member < record->n_streams; member++)
@@ -305,7 +309,7 @@ static pl_ticks charge_features(const pl_account *account, uint32_t device, pl_t
   while (own->feature < own->feature_end && finish_of(account, *own->feature) <= from)
     own->feature++;
   for (const uint32_t *at = own->feature; at < own->feature_end; at++) {
-    const pl_task *record = &account->graph->tasks[*at];
+    const pl_task *record = pl_graph_task(account->graph, *at);
     if (!is_communication(record)) continue;
     pl_ticks start = start_of(account, *at), finish = finish_of(account, *at);
     /* One that takes no time and comes at the end of the gap belongs there if it comes before the task. */
@@ -357,7 +361,7 @@ static pl_ticks charge_gradients(const pl_account *account, uint32_t device, pl_
     if (streams[i] != PL_NONE) at[i] = account->runs.offset[streams[i] + 1];
   pl_ticks charged = 0;
   while ((task = take_latest(account, streams, at, &before)) != PL_NONE && finish_of(account, task) > from) {
-    if (!is_communication(&account->graph->tasks[task])) continue;
+    if (!is_communication(pl_graph_task(account->graph, task))) continue;
     pl_ticks ticks = common_ticks(account, task, from, to);
     charged += ticks;
     account->spent[(size_t)device * PL_CATEGORY_COUNT + PL_CATEGORY_DATA] += ticks;
@@ -383,7 +387,7 @@ static void charge_tail(pl_account *account, uint32_t device, pl_ticks to) {
 /* The next task on the compute stream of `device`, and the gap before it. A stretch counts as often as what ends it:
  * the gap as the start of the task, the task as its finish. */
 static void charge_task(pl_account *account, uint32_t device, uint32_t task) {
-  const pl_task *record = &account->graph->tasks[task];
+  const pl_task *record = pl_graph_task(account->graph, task);
   pl_device_account *own = &account->devices[device];
   if (account->engine->leaps.island_of != NULL) account->island = account->engine->watch->islands.of_device[device];
   look_from(account, task);
@@ -412,7 +416,7 @@ static void charge_task(pl_account *account, uint32_t device, uint32_t task) {
 static void charge_in_order(pl_account *account) {
   const pl_graph *graph = account->graph;
   for (uint32_t task = 0; task < graph->n_tasks; task++) {
-    const pl_task *record = &graph->tasks[task];
+    const pl_task *record = pl_graph_task(graph, task);
     for (uint32_t member = 0; member < record->n_streams; member++) {
       const pl_stream *stream = &graph->streams[graph->task_streams[record->first_stream + member]];
       if (stream->kind == PL_STREAM_COMPUTE) charge_task(account, stream->device, task);

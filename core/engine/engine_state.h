@@ -1,10 +1,10 @@
 /* The engine's own state, shared by its files and by nobody else: engine.c (the state machine and the native loop),
  * engine_overlap.c (the overlap factor), engine_ready.c (ready streams), engine_spent.c (where the time went).
  *
- * What every task touches is in the graph's packed task record (48 bytes), pl_wait (8 bytes) and one start and one
- * finish; all else is per stream or per device and stays in the first-level cache. Tasks under way have no record of
- * their own: a stream runs one task at a time, so the slot of a task in the event heap is its first stream, and only
- * tasks without a stream borrow one of the slots behind those.
+ * What every task touches is in the graph's packed task record (48 bytes; of a rolled graph few, and 4 bytes that say
+ * which), pl_wait (8 bytes) and one start and one finish; all else is per stream or per device and stays in the
+ * first-level cache. Tasks under way have no record of their own: a stream runs one task at a time, so the slot of a
+ * task in the event heap is its first stream, and only tasks without a stream borrow one of the slots behind those.
  */
 #ifndef PL_CORE_ENGINE_STATE_H
 #define PL_CORE_ENGINE_STATE_H
@@ -91,7 +91,8 @@ typedef struct pl_ready_streams {
 
 struct pl_engine {
   const pl_graph *graph;
-  const pl_task *tasks;
+  const pl_task *tasks;   /* rows */
+  const uint32_t *row_of; /* per task; NULL: the graph is not rolled */
   const uint32_t *successors;
   pl_ticks *start, *finish;
   pl_wait *wait;
@@ -127,6 +128,10 @@ static inline pl_ticks pl_later(pl_ticks now, pl_ticks ticks) {
   return pl_ticks_sum(now, ticks);
 }
 
+static inline const pl_task *pl_engine_task(const pl_engine *engine, uint32_t task) {
+  return &engine->tasks[engine->row_of == NULL ? task : engine->row_of[task]];
+}
+
 static inline const uint32_t *pl_task_streams(const pl_engine *engine, const pl_task *task) {
   return engine->graph->task_streams + task->first_stream;
 }
@@ -143,7 +148,7 @@ void pl_engine_set_member_timer(pl_engine *engine, uint32_t task, uint32_t strea
 void pl_engine_clear_timer(pl_engine *engine, uint32_t stream);
 /* A communication that no fused task can hide: one that is not on a feature stream. */
 static inline bool pl_engine_communicates(const pl_engine *engine, uint32_t task) {
-  const pl_task *record = &engine->tasks[task];
+  const pl_task *record = pl_engine_task(engine, task);
   if (record->kind == PL_TASK_WORK || !pl_category_is_communication((pl_category)record->category)) return false;
   if (record->n_streams == 0) return true;
   return engine->graph->streams[engine->graph->task_streams[record->first_stream]].kind != PL_STREAM_FEATURE;

@@ -27,6 +27,9 @@
  * there are no such edges: the engine starts, on each free stream, the ready task with the lowest id.
  *
  * Folding. A device of the graph may stand for `multiplicity` devices of the cluster.
+ *
+ * Rolled graphs. Tasks that are alike but for a shift may share one row of `tasks` (core/graph/graph_roll.h); whoever
+ * takes such graphs asks pl_graph_task and pl_graph_successor. Everybody else has a row for each task.
  */
 #ifndef PL_CORE_GRAPH_H
 #define PL_CORE_GRAPH_H
@@ -139,10 +142,27 @@ typedef struct pl_graph_device {
   int64_t resident_bytes;                        /* memory held from start to end (parameters, optimizer state ...) */
 } pl_graph_device;
 
+/* The tasks that share a row: first, first + stride ... */
+typedef struct pl_row_tasks {
+  uint32_t first, stride, n;
+} pl_row_tasks;
+
+/* Only in rolled graphs. */
+typedef struct pl_graph_rows {
+  const uint32_t *row_of;    /* per task */
+  const pl_row_tasks *tasks; /* per row */
+  uint32_t n_rows;
+  const uint32_t *skews; /* beside `successors`: the k-th task of the row has a distance of k times that more */
+  bool is_skew;          /* one of them is not 0 */
+} pl_graph_rows;
+
 /* Successors of a task are sorted and unique, whatever the order in which its edges were added. */
 typedef struct pl_graph {
-  const pl_task *tasks;
+  const pl_task *tasks; /* rows */
   uint32_t n_tasks;
+  /* row_of NULL: not rolled, and the rows are the tasks. Else successor_offset is NULL, n_predecessors is per row, and
+   * a successor is told by its distance from the task, modulo 2^32. */
+  pl_graph_rows roll;
   const uint32_t *successor_offset; /* n_tasks + 1 */
   const uint32_t *successors;
   const uint32_t *n_predecessors; /* per task */
@@ -168,6 +188,40 @@ typedef struct pl_graph {
   const uint32_t *rival_offset, *rivals;
   pl_stream_policy policy;
 } pl_graph;
+
+static inline uint32_t pl_graph_row(const pl_graph *graph, uint32_t task) {
+  return graph->roll.row_of == NULL ? task : graph->roll.row_of[task];
+}
+
+static inline const pl_task *pl_graph_task(const pl_graph *graph, uint32_t task) {
+  return &graph->tasks[pl_graph_row(graph, task)];
+}
+
+static inline uint32_t pl_graph_n_rows(const pl_graph *graph) {
+  return graph->roll.row_of == NULL ? graph->n_tasks : graph->roll.n_rows;
+}
+
+/* How many tasks share a row. */
+static inline uint32_t pl_graph_row_count(const pl_graph *graph, uint32_t row) {
+  return graph->roll.row_of == NULL ? 1 : graph->roll.tasks[row].n;
+}
+
+static inline uint32_t pl_graph_n_predecessors(const pl_graph *graph, uint32_t task) {
+  return graph->n_predecessors[pl_graph_row(graph, task)];
+}
+
+/* Of a task of a rolled graph: what to add to entry `at` of its row's successors. */
+static inline uint32_t pl_graph_roll_shift(const pl_graph_rows *roll, uint32_t row, uint32_t task, uint32_t at) {
+  if (!roll->is_skew || roll->skews[at] == 0) return task;
+  return task + roll->skews[at] * ((task - roll->tasks[row].first) / roll->tasks[row].stride);
+}
+
+/* The `which`-th successor of a task. */
+static inline uint32_t pl_graph_successor(const pl_graph *graph, uint32_t task, uint32_t which) {
+  uint32_t row = pl_graph_row(graph, task), at = graph->tasks[row].first_successor + which;
+  if (graph->roll.row_of == NULL) return graph->successors[at];
+  return graph->successors[at] + pl_graph_roll_shift(&graph->roll, row, task, at);
+}
 
 /* ---- builder ----
  * Takes all its memory, and the graph's, from one arena. Errors are sticky and reported by freeze: calls after a

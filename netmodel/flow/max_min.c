@@ -454,7 +454,10 @@ void pl_max_min_solve(pl_max_min *max_min) {
       gather_slot(max_min, link->entries[j].slot);
     }
   }
-  if (max_min->n_component_slots > 0) pl_max_min_fill(max_min);
+  if (max_min->n_component_slots > 0 && !pl_max_min_recall(max_min)) {
+    pl_max_min_fill(max_min);
+    pl_max_min_keep(max_min);
+  }
   if (only_left) pl_max_min_remember(max_min);
   finish(max_min);
 }

@@ -95,6 +95,15 @@ typedef struct pl_max_min_level {
   uint32_t link;
 } pl_max_min_level;
 
+/* What a component of few flows came to. */
+enum { PL_MAX_MIN_FEW = 3 };
+
+typedef struct pl_max_min_few {
+  uint32_t n; /* 0: nothing is kept here */
+  uint32_t specs[PL_MAX_MIN_FEW];
+  double rates_Bps[PL_MAX_MIN_FEW];
+} pl_max_min_few;
+
 typedef struct pl_max_min {
   pl_arena *arena;
   const pl_transfer_table *table;
@@ -117,6 +126,7 @@ typedef struct pl_max_min {
   uint32_t *touched, *component_links, *batch; /* room: n_links */
   pl_max_min_level *levels;
   pl_max_min_memory *memory;          /* per link */
+  pl_max_min_few *few;                /* by specs (max_min_few.c); NULL: no component was small so far */
   uint32_t builds_to_skip, last_skip; /* of the memory, while levels tie */
   uint32_t n_touched, n_component_links;
   uint32_t epoch;
@@ -156,6 +166,10 @@ static inline double pl_max_min_solo_rate(pl_max_min *max_min, uint32_t spec) {
 
 /* Fills the gathered component (max_min_solve.c); called by pl_max_min_solve. */
 void pl_max_min_fill(pl_max_min *max_min);
+/* The rates of the gathered component if they are kept; false: they are not. */
+bool pl_max_min_recall(pl_max_min *max_min);
+/* Keeps those of the one that was filled just now, if it is small. */
+void pl_max_min_keep(pl_max_min *max_min);
 /* Ends the wait of the slots of flows that left and are off the lists. */
 void pl_max_min_free_left(pl_max_min *max_min);
 /* Remembers the component that was filled just now, if it is of the kind that can be updated (max_min_update.c). */

@@ -233,6 +233,41 @@ static void departures(void **unused) {
   assert_true(n_updates > n_solves / 3);
 }
 
+/* Few flows of few specs that come and go: what is kept of earlier ones is what the filling finds. */
+static void few_flows_again(void **unused) {
+  (void)unused;
+  enum { MOST = 4, KINDS = 6, STEPS_OF_FEW = 150 };
+  uint64_t state = test_seed(20265);
+  for (uint32_t round = 0; round < ROUNDS; round++) {
+    problem p;
+    random_problem(&p, &state);
+    pl_arena arena;
+    pl_arena_init(&arena, 1 << 18);
+    pl_max_min max_min;
+    population flows = {.count = 0};
+    assert_true(pl_max_min_init(&max_min, &p.table, false, &arena));
+    for (uint32_t step = 0; step < STEPS_OF_FEW; step++) {
+      if (flows.count == MOST || (flows.count > 0 && random_below(&state, 2))) {
+        uint32_t i = random_below(&state, flows.count);
+        pl_max_min_leave(&max_min, flows.slots[i]);
+        pl_max_min_give_slot(&max_min, flows.slots[i]);
+        flows.count--;
+        flows.slots[i] = flows.slots[flows.count];
+        flows.specs[i] = flows.specs[flows.count];
+      } else {
+        flows.specs[flows.count] = random_below(&state, KINDS);
+        flows.slots[flows.count] = pl_max_min_take_slot(&max_min, flows.specs[flows.count]);
+        pl_max_min_join(&max_min, flows.slots[flows.count++]);
+      }
+      pl_max_min_solve(&max_min);
+      assert_true(pl_max_min_is_valid(&max_min));
+      assert_null(pl_max_min_certify(&max_min));
+      compare_with_fresh(&p.table, &max_min, &flows);
+    }
+    pl_arena_release(&arena);
+  }
+}
+
 /* A flow alone in a component that was solved has bitwise the solo rate. */
 static void lone_flow_has_the_solo_rate(void **unused) {
   (void)unused;
@@ -354,9 +389,8 @@ static void symmetric_and_folded(void **unused) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(random_histories),
-      cmocka_unit_test(departures),
-      cmocka_unit_test(lone_flow_has_the_solo_rate),
+      cmocka_unit_test(random_histories),     cmocka_unit_test(departures),
+      cmocka_unit_test(few_flows_again),      cmocka_unit_test(lone_flow_has_the_solo_rate),
       cmocka_unit_test(symmetric_and_folded),
   };
   return cmocka_run_group_tests_name("max_min", tests, NULL, NULL);

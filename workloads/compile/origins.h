@@ -31,9 +31,9 @@ typedef struct pl_part_origin {
 
 /* A communication that is a task, or several of consecutive ids (chunked). */
 typedef struct pl_task_origin {
-  uint32_t first_task, last_task;
-  uint32_t group_class; /* of the plan */
-  uint32_t label;       /* its name among the graph's, PL_NONE = none */
+  uint32_t first_task, last_task; /* of a rolled graph: rows */
+  uint32_t group_class;           /* of the plan */
+  uint32_t label;                 /* its name among the graph's, PL_NONE = none */
   uint32_t family, family_op;
   uint8_t category; /* pl_category */
 } pl_task_origin;

@@ -19,7 +19,7 @@ typedef struct explaining {
   pl_hash_index known;
   uint32_t *op_of_made;        /* per origin that was made for parts; PL_NONE: no part has it */
   uint32_t *op_of_task_origin; /* per entry of origins->tasks */
-  uint32_t *entry_of_task;     /* per task of the graph that is a communication: among origins->tasks */
+  uint32_t *entry_of_row;      /* per row of the graph that is a communication: among origins->tasks */
   pl_explained_time *times;
 } explaining;
 
@@ -130,6 +130,13 @@ static uint64_t times_of(const explaining *state, uint32_t task) {
   return pl_leaps_weight(&state->result->leaps, task, state->result->finish[task]);
 }
 
+/* The k-th of the tasks that share a row with `task`, which is named by the row (of graphs that are not rolled the two
+ * are one). */
+static uint32_t task_of_row(const explaining *state, uint32_t row, uint32_t k) {
+  const pl_graph_rows *roll = &state->graph->roll;
+  return roll->row_of == NULL ? row : roll->tasks[row].first + k * roll->tasks[row].stride;
+}
+
 /* ---- work: segments are counted first, then multiplied ---- */
 
 static void add_calls(const explaining *state, uint32_t device, uint32_t segment, uint64_t n) {
@@ -156,10 +163,12 @@ static bool add_work(explaining *state) {
   const pl_graph *graph = state->graph;
   uint64_t *counts = PL_TAKE(state->arena, uint64_t, (size_t)graph->n_devices * graph->n_segments);
   if (counts == NULL) return false;
-  for (uint32_t at = 0; at < graph->n_tasks; at++) {
-    const pl_task *task = &graph->tasks[at];
+  for (uint32_t row = 0; row < pl_graph_n_rows(graph); row++) {
+    const pl_task *task = &graph->tasks[row];
     if (task->kind != PL_TASK_WORK) continue;
-    uint64_t times = times_of(state, at);
+    uint64_t times = 0;
+    for (uint32_t k = 0; k < pl_graph_row_count(graph, row); k++)
+      times += times_of(state, task_of_row(state, row, k));
     for (uint32_t member = 0; member < task->n_streams; member++)
       counts[(size_t)device_of_member(state, task, member) * graph->n_segments + task->index] += times;
   }
@@ -174,7 +183,7 @@ static bool add_work(explaining *state) {
 static void add_spans(explaining *state) {
   for (uint32_t at = 0; at < state->result->n_part_spans; at++) {
     const pl_part_span *span = &state->result->part_spans[at];
-    uint32_t device = device_of_member(state, &state->graph->tasks[span->task], span->member);
+    uint32_t device = device_of_member(state, pl_graph_task(state->graph, span->task), span->member);
     time_of(state, device, op_of_part(state, span->part))->run +=
         (span->finish - span->start) * (pl_ticks)pl_leaps_weight(&state->result->leaps, span->task, span->finish);
   }
@@ -182,26 +191,39 @@ static void add_spans(explaining *state) {
 
 /* ---- communication ---- */
 
-static void add_communication(explaining *state) {
+/* How often the tasks of the origin come, and what they take together. */
+static uint64_t add_times(const explaining *state, const pl_task_origin *own, pl_ticks *run) {
   const pl_engine_result *result = state->result;
+  uint64_t all = 0;
+  for (uint32_t k = 0; k < pl_graph_row_count(state->graph, own->first_task); k++) {
+    uint32_t first = task_of_row(state, own->first_task, k), last = task_of_row(state, own->last_task, k);
+    uint64_t times = times_of(state, last);
+    *run += (result->finish[last] - result->start[first]) * (pl_ticks)times;
+    all += times;
+  }
+  return all;
+}
+
+static void add_communication(explaining *state) {
   for (uint32_t at = 0; at < state->origins->n_tasks; at++) {
     const pl_task_origin *own = &state->origins->tasks[at];
     const pl_task *task = &state->graph->tasks[own->first_task];
     const pl_group_class *class = &state->plan->group_classes[own->group_class];
     pl_ticks alone = state->plan->ops == NULL ? -1 : state->plan->ops[class->first_op + own->family_op].alone_ticks;
-    uint64_t times = times_of(state, own->last_task);
+    pl_ticks run = 0;
+    uint64_t times = add_times(state, own, &run);
     for (uint32_t member = 0; member < task->n_streams; member++) {
       pl_explained_time *time = time_of(state, device_of_member(state, task, member), state->op_of_task_origin[at]);
       time->calls += times;
       time->alone = alone < 0 ? -1 : time->alone + alone * (pl_ticks)times;
-      time->run += (result->finish[own->last_task] - result->start[own->first_task]) * (pl_ticks)times;
+      time->run += run;
       time->group_class = own->group_class;
     }
   }
 }
 
-static bool has_part(const explaining *state, uint32_t device, uint32_t task) {
-  const pl_task *record = &state->graph->tasks[task];
+static bool has_part(const explaining *state, uint32_t device, uint32_t row) {
+  const pl_task *record = &state->graph->tasks[row];
   for (uint32_t member = 0; member < record->n_streams; member++)
     if (device_of_member(state, record, member) == device) return true;
   return false;
@@ -210,19 +232,20 @@ static bool has_part(const explaining *state, uint32_t device, uint32_t task) {
 /* A run has about as many charges as tasks: the table costs less than to search for each. */
 static bool list_entries(explaining *state) {
   const pl_origins *origins = state->origins;
-  state->entry_of_task = pl_arena_take(state->arena, state->graph->n_tasks * sizeof(uint32_t), _Alignof(uint32_t));
-  if (state->entry_of_task == NULL) return false;
-  memset(state->entry_of_task, 0xff, state->graph->n_tasks * sizeof(uint32_t)); /* PL_NONE */
+  uint32_t n_rows = pl_graph_n_rows(state->graph);
+  state->entry_of_row = pl_arena_take(state->arena, n_rows * sizeof(uint32_t), _Alignof(uint32_t));
+  if (state->entry_of_row == NULL) return false;
+  memset(state->entry_of_row, 0xff, n_rows * sizeof(uint32_t)); /* PL_NONE */
   for (uint32_t at = 0; at < origins->n_tasks; at++)
     for (uint32_t task = origins->tasks[at].first_task; task <= origins->tasks[at].last_task; task++)
-      state->entry_of_task[task] = at;
+      state->entry_of_row[task] = at;
   return true;
 }
 
 static void add_charges(explaining *state) {
   for (uint32_t at = 0; at < state->result->n_charges; at++) {
     const pl_charge *charge = &state->result->charges[at];
-    uint32_t entry = state->entry_of_task[charge->task];
+    uint32_t entry = state->entry_of_row[pl_graph_row(state->graph, charge->task)];
     PL_ASSERT(entry != PL_NONE);
     pl_explained_time *time = time_of(state, charge->device, state->op_of_task_origin[entry]);
     time->exposed += charge->ticks;

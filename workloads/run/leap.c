@@ -56,6 +56,13 @@ pl_leap_search pl_leap_search_begin(const pl_program *program, bool leaps) {
   return pl_leap_search_of(&outlook, leaps);
 }
 
+/* A phase shows its periods sooner than a run its recurrence, but needs two more of them. */
+int32_t pl_leap_search_rolled(const pl_program *program) {
+  pl_leap_search search = pl_leap_search_begin(program, true);
+  if (search.leapt > 0 && !search.drifts) choose(&search, settled(&search) + 2 * (int64_t)search.round);
+  return search.leapt;
+}
+
 /* Microbatches that a further attempt with drifting lanes takes; 0: it is not worth one. With GPT-3 175B and 64 stages
  * on 1,024 A100, 160 of 200 strategies whose order 6 microbatches did not show were extended when as many as fill the
  * pipeline were played, and most of the rest with twice as many. */

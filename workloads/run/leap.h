@@ -40,6 +40,10 @@ typedef struct pl_leap_outlook {
 pl_leap_search pl_leap_search_of(const pl_leap_outlook *outlook, bool leaps);
 /* The same for the schedules of a strategy's program. */
 pl_leap_search pl_leap_search_begin(const pl_program *program, bool leaps);
+/* Microbatches of every replica that the graph of all needs not be made with, for it is rolled
+ * (core/graph/graph_roll.h).
+ */
+int32_t pl_leap_search_rolled(const pl_program *program);
 /* The next one, after a run that was not whole. */
 void pl_leap_search_go_on(pl_leap_search *search, const pl_engine_result *result);
 

@@ -9,6 +9,7 @@
 #include "core/engine/htae.h"
 #include "core/engine/timeline_perfetto.h"
 #include "core/engine/timeline_svg.h"
+#include "core/graph/graph_roll.h"
 #include "workloads/lower/block_program.h"
 #include "workloads/run/features.h"
 #include "workloads/run/recording.h"
@@ -124,14 +125,33 @@ pl_code pl_simulation_compile(simulation *state) {
   return state->options->stragglers == NULL ? PL_OK : pl_simulation_slow_down(state);
 }
 
+/* All microbatches: the graph of few, rolled, is the same to whoever does not ask for names. */
+static pl_code compile_all(simulation *state) {
+  pl_arena_mark mark = pl_arena_mark_here(state->arena);
+  pl_graph rolled;
+  state->leaps.leapt = pl_leap_search_rolled(&state->program);
+  if (state->leaps.leapt > 0) PL_TRY(pl_simulation_compile(state));
+  if (state->leaps.leapt > 0 && state->compiled.n_more > 0 &&
+      pl_graph_roll(&state->compiled.graph, &state->compiled.lanes, state->compiled.n_more, state->arena, &rolled)) {
+    state->compiled.graph = rolled;
+    state->leaps.leapt = 0;
+    return PL_OK;
+  }
+  state->leaps.leapt = 0;
+  if (state->arena->failed) return pl_fail_memory(state->error, "the graph");
+  pl_arena_release_to(state->arena, mark);
+  return pl_simulation_compile(state);
+}
+
 /* Few microbatches first, and more until those that are left out are known to repeat others. */
 static pl_code run(simulation *state) {
   const pl_simulate_options *options = state->options;
   bool leaps = options->leap && options->executor == PL_EXECUTOR_ENGINE && options->trace == NULL &&
                options->diagram == NULL && options->recording == NULL && options->network != PL_NETWORK_SIMGRID;
+  bool rolls = leaps && options->stragglers == NULL && !state->compile.names && options->streams == PL_STREAMS_IN_ORDER;
   pl_arena_mark mark = pl_arena_mark_here(state->arena);
   for (state->leaps = pl_leap_search_begin(&state->program, leaps);;) {
-    PL_TRY(pl_simulation_compile(state));
+    PL_TRY(rolls && state->leaps.leapt == 0 ? compile_all(state) : pl_simulation_compile(state));
     PL_TRY(run_network(state));
     if (state->result.is_whole) return PL_OK;
     pl_leap_search_go_on(&state->leaps, &state->result);
@@ -402,6 +422,7 @@ pl_code pl_simulate(const pl_cluster *cluster, const pl_model *model, const pl_j
   report->n_played = state.program.n_microbatches - state.leaps.leapt;
   report->row.n_classes = state.plan.n_device_classes;
   report->row.n_tasks = state.compiled.graph.n_tasks;
+  report->n_rows = pl_graph_n_rows(&state.compiled.graph);
   report->row.run_digest = state.result.digest;
   report->row.status = report->row.fits ? PL_RESULT_DONE : PL_RESULT_OOM;
   PL_TRY(explain_all(&state, report));

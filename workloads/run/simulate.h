@@ -100,6 +100,7 @@ typedef struct pl_simulate_report {
   uint32_t n_device_classes, n_transfer_classes;
   uint64_t n_events;
   int32_t n_played; /* microbatches of row.n_microbatches */
+  int64_t n_rows;   /* of the graph: fewer than row.n_tasks if it was rolled (core/graph/graph_roll.h) */
   const char
       *bottleneck_link; /* name of the link with the highest mean utilisation while in use by the run; NULL when none */
   double bottleneck_utilisation; /* bytes carried / (capacity * iteration time) */
