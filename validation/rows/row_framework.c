@@ -63,6 +63,7 @@ static const struct {
     /* "All the experiments are conducted with PyTorch 1.8"; buckets of 25 MB (its examples/megatron_gpt.py). */
     {"Proteus", {.framework = "proteus", .no_flash = true, .dropout = true}},
     {"DistIR", {.framework = "distir"}},
+    {"DT-FM", {.framework = "dt-fm"}},
     {"Megatron-DeepSpeed (AMP)", {.framework = "megatron-lm-1.1.5", .dropout = true}},
     {"Megatron-DeepSpeed", {.framework = "megatron-deepspeed", .dropout = true, .memory_figure = PL_MEMORY_DEVICE}},
     {"Megatron-Bridge", {.framework = "nemo", .sequence_parallel = true, .zero = 1}},
