@@ -327,6 +327,12 @@ static void collectives_run_beside_products(void **state) {
     double plain_s = simulate(&own, &framework, "pp=1,dp=1,tmp=4,mbs=1").iter_time_s;
     framework.pipeline.overlaps_tensor = false;
     expect_time("all-reduces", plain_s, simulate(&own, &framework, "pp=1,dp=1,tmp=4,mbs=1").iter_time_s, 0);
+    /* nor in NVFP4 */
+    own.job.fp8 = own.job.fp4 = true;
+    own.profile.peak_flops[PL_DTYPE_FP4] = 4 * own.profile.peak_flops[PL_DTYPE_FP16];
+    double fp4_s = simulate(&own, &framework, text).iter_time_s;
+    framework.pipeline.overlaps_tensor = true;
+    expect_time("NVFP4", simulate(&own, &framework, text).iter_time_s, fp4_s, 0);
     attention_job_release(&own);
   }
   assert_true(hidden && exposed);

@@ -173,6 +173,8 @@ static void test_layer_switches(void **state) {
   const switch_case cases[] = {
       {"gpt2-345m", "\"fused_softmax\": false", false, 1, 0, 0},
       {"gpt2-345m", "\"fused_scale\": false", false, 1, 1, 0},
+      {"gpt2-345m", "\"masks_scores\": false", false, 0, 0, 0},
+      {"gpt2-345m", "\"masks_scores\": false, \"fused_softmax\": false", false, 0, 0, 0},
       /* tanh, its sum with 1 and x / 2 are kept, each 4 h wide */
       {"gpt2-345m", "\"fused_gelu\": false", false, 7, 10, 2 * 3 * 4},
       {"gpt2-345m", "\"fused_activation\": false", false, 1, 0, 0},
@@ -228,6 +230,11 @@ static void test_eager_traffic(void **state) {
   assert_true(fabs((sum_of(&steps).bytes - base) / s - more) < 1e-9);
   assert_true(fabs((sum_of(&scaled).bytes - base) / scores - (2 + 2)) < 1e-9);
   assert_true(find_op(&scaled.backward, "scores_scale_backward")->bytes == 2 * scores);
+  /* the half that a causal mask hides is read by nobody, or by everybody */
+  pl_framework open = parse("{\"name\": \"x\", \"kernels\": {\"masks_scores\": false}}");
+  pl_block_program seen = take(&model, PL_BLOCK_LAYER, &open, false);
+  assert_true(find_op(&one.forward, "softmax")->bytes == 1.5 * scores);
+  assert_true(find_op(&seen.forward, "softmax")->bytes == 2 * scores);
   pl_model llama = load_model("workloads/models", "llama-2-7b", &arena); /* SwiGLU is none of this */
   pl_block_program gated = take(&llama, PL_BLOCK_LAYER, &gelu, true), plain = take(&llama, PL_BLOCK_LAYER, NULL, true);
   assert_true(sum_of(&gated).bytes == sum_of(&plain).bytes && sum_of(&gated).saved == sum_of(&plain).saved);

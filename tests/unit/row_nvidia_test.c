@@ -73,6 +73,11 @@ static void overlap_of_tensor_groups(void **state) {
   assert_false(express(r)->framework.pipeline.overlaps_tensor);
   r.notes = "--tp-comm-overlap";
   assert_true(express(r)->framework.pipeline.overlaps_tensor);
+  r.framework = "NeMo";
+  r.notes = "";
+  assert_true(express(r)->framework.pipeline.overlaps_tensor);
+  r.notes = "configuration: TP_COMM_OVERLAP=False";
+  assert_false(express(r)->framework.pipeline.overlaps_tensor);
 }
 
 static void compiled_by_xla(void **state) {

@@ -63,6 +63,7 @@ static const struct {
     /* "All the experiments are conducted with PyTorch 1.8"; buckets of 25 MB (its examples/megatron_gpt.py). */
     {"Proteus", {.framework = "proteus", .no_flash = true, .dropout = true}},
     {"DistIR", {.framework = "distir"}},
+    {"DT-FM", {.framework = "dt-fm"}},
     {"Megatron-DeepSpeed (AMP)", {.framework = "megatron-lm-1.1.5", .dropout = true}},
     {"Megatron-DeepSpeed", {.framework = "megatron-deepspeed", .dropout = true, .memory_figure = PL_MEMORY_DEVICE}},
     {"Megatron-Bridge", {.framework = "nemo", .sequence_parallel = true, .zero = 1}},
@@ -317,13 +318,14 @@ static void choose_weights(const pl_measured_row *row, pl_framework *framework) 
   framework->gradients.reduce_dtype = -1;
 }
 
-/* Transformer Engine's userbuffers, which Megatron-LM has switched off unless --tp-comm-overlap is given. */
+/* Transformer Engine's userbuffers, which Megatron-LM has switched off unless --tp-comm-overlap is given, and NeMo on
+ * unless its configuration says no. */
 static void choose_overlap(const pl_measured_row *row, pl_framework *framework) {
-  static const char *const words[] = {"tp-comm-overlap", "tp_comm_overlap",
-                                      "tensor and pipeline communication overlapped"};
-  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-    if (pl_row_mentions(row->notes, words[i]) || pl_row_mentions(row->framework, words[i]))
-      framework->pipeline.overlaps_tensor = true;
+  static const char *const on[] = {"tp-comm-overlap", "tp_comm_overlap", "tensor and pipeline communication overlapped",
+                                   NULL};
+  static const char *const off[] = {"tp_comm_overlap=False", NULL};
+  if (pl_row_says_one_of(row, on)) framework->pipeline.overlaps_tensor = true;
+  if (pl_row_says_one_of(row, off)) framework->pipeline.overlaps_tensor = false;
 }
 
 /* Hugging Face's GPT-2 (NewGELUActivation; its BERT has PyTorch's gelu) and Google's BERT in TensorFlow (modeling.py)

@@ -54,9 +54,8 @@ static const struct argp_option option_table[] = {
     {"pipeline-sends", KEY_SENDS, "FORM", 0,
      "split (default): each tensor rank sends its share and the receivers gather; or whole", 1},
     {"framework", KEY_FRAMEWORK, "NAME", 0,
-     "what the training framework does: a name of workloads/frameworks/ or a file (default ideal); options named "
-     "beside "
-     "it are stronger",
+     "what the training framework does: a name of workloads/frameworks/ or a file (default ideal: nothing waits, what "
+     "can be one kernel is one, arithmetic as usual in mixed precision); options named beside it are stronger",
      1},
     {"op-profile", KEY_OP_PROFILE, "FILE", 0,
      "measured times of layers (CSV), which take the place of the sum of their ops' costs", 1},

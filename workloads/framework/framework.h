@@ -105,6 +105,7 @@ typedef struct pl_framework {
     int attention_kernel;  /* pl_attention_kernel: which fused attention */
     bool fuses_softmax;    /* unfused attention: scale, mask and softmax are one kernel */
     bool fuses_scale;      /* unfused attention: scores leave their product scaled; else a kernel in either pass */
+    bool masks_scores;     /* unfused attention: what may not be seen is masked; else all is seen, and nothing masks */
     bool fuses_gelu;       /* GELU is one kernel; else its form with tanh is PyTorch ops, one by one */
     bool fuses_activation; /* bias + GELU, or SwiGLU, is one kernel and keeps only its input */
     bool fuses_residual;   /* bias + dropout + addition is one kernel */
@@ -232,7 +233,12 @@ static inline bool pl_framework_adds_in_products(const pl_framework *framework) 
 
 /* Whether a softmax in steps leaves out what the mask hides: it does in one kernel with a causal mask. */
 static inline bool pl_framework_skips_masked(const pl_framework *framework, bool causal) {
-  return framework->kernels.fuses_softmax && causal;
+  return framework->kernels.fuses_softmax && framework->kernels.masks_scores && causal;
+}
+
+/* Whether the mask costs a kernel of its own. */
+static inline bool pl_framework_masks_apart(const pl_framework *framework) {
+  return !framework->kernels.fuses_softmax && framework->kernels.masks_scores;
 }
 
 /* Whether gradients are all-reduced at once, whatever else the profile says of their travels. */

@@ -7,7 +7,7 @@
 static void join_softmax(pl_kernel_finding *own, int32_t op) {
   int32_t before = pl_read_made(&own->read, op, 0);
   if (pl_read_is(&own->read, before, "mask") && pl_kernel_next(own, before) == op &&
-      own->framework->kernels.fuses_softmax)
+      !pl_framework_masks_apart(own->framework))
     pl_kernel_join(own, op, before);
 }
 

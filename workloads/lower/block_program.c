@@ -138,7 +138,8 @@ static pl_code take(const pl_model *model, pl_block_kind kind, const pl_block_sh
   pl_tape_init(&tape, shard);
   bool experts = kind == PL_BLOCK_EXPERT_LAYER && model->moe.n_experts > 0;
   tape.layer = kind == PL_BLOCK_LAYER || experts || kind == PL_BLOCK_CHAIN; /* what recomputation acts on */
-  tape.overlaps = kind == PL_BLOCK_LAYER && tape.sp && tape.framework->pipeline.overlaps_tensor;
+  /* Not in NVFP4: Transformer Engine's userbuffers send 16 bits or fp8 (UserBufferQuantizationMode at d0067d0da). */
+  tape.overlaps = kind == PL_BLOCK_LAYER && tape.sp && !shard->fp4 && tape.framework->pipeline.overlaps_tensor;
   pl_lowering lowering;
   pl_lower_block(function, &tape, &lowering);
   pl_lower_backward(&lowering);

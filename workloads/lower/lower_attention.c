@@ -179,13 +179,12 @@ static void fused(pl_lowering *to, const pl_core *core, uint32_t qkv, uint32_t c
  * one, too, in either pass. */
 static uint32_t masked_softmax(pl_lowering *to, bool causal, uint32_t scores, uint32_t probabilities) {
   pl_tape *tape = to->tape;
-  bool fuses = tape->framework->kernels.fuses_softmax;
   bool scales = !tape->framework->kernels.fuses_scale;
   uint32_t first_op = tape->n_forward;
   if (scales)
     pl_tape_sweep(tape, "scores_scale", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, scores, PL_NONE, PL_NONE, scores,
                   PL_NONE);
-  if (!fuses)
+  if (pl_framework_masks_apart(tape->framework))
     pl_tape_sweep(tape, "mask", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, scores, PL_NONE, PL_NONE, scores, PL_NONE);
   pl_op *op = pl_tape_sweep(tape, "softmax", PL_OP_SOFTMAX, PL_CATEGORY_FORWARD, softmax_flops, scores, PL_NONE,
                             PL_NONE, probabilities, PL_NONE);
