@@ -175,6 +175,8 @@ typedef struct pl_framework {
   /* Memory that tensors do not account for, bytes. */
   struct {
     pl_allocator_form allocator;
+    bool records_streams; /* what a collective has touched comes free when the device has passed it, not when the host
+                             frees it (workloads/run/launched_ahead.h) */
     bool keeps_gathered;  /* what tensor collectives gather lies in buffers that are never given back */
     bool copies_gradient; /* a gradient is cast to a wider type in a block of its own: to fp32 to be added to others
                              or looked at for infinities, to fp64 for the norm of 16-bit ones under ZeRO */
