@@ -42,8 +42,9 @@ static const char *const models[][2] = {
 static const char *const strategies[] = {"pp=1,dp=1,tmp=1,mbs=2", "pp=1,dp=1,tmp=2,mbs=2",
                                          "pp=1,dp=1,tmp=2,mbs=2,sp=1"};
 
-static const char *const frameworks[] = {"ideal",     "megatron-core", "megatron-lm-2021", "torchtitan",
-                                         "deepspeed", "torch-ddp",     "nanotron",         "dt-fm"};
+static const char *const frameworks[] = {"ideal",      "megatron-core", "megatron-lm-2021", "megatron-lm-2023",
+                                         "torchtitan", "deepspeed",     "torch-ddp",        "nanotron",
+                                         "dt-fm"};
 
 /* Besides products, what programs move of what blocks do; the first line that fits. */
 static const struct {
@@ -59,8 +60,9 @@ static const struct {
     {"torchtitan", "layer.backward", 1, 1.34},
     {"deepspeed", "layer.backward", 0.92, 1.01}, /* both halves of a gate's gradient are packed once more */
     {"torch-ddp", "layer.backward", 0.93, 1.01},
-    {"dt-fm", "layer", 0.8, 1},      /* the scale of the scores, a kernel in either pass that programs do not have */
-    {"", "embedding", 1, 1.06},      /* dropout of a sequence that is cut: its mask */
+    {"dt-fm", "layer", 0.8, 1}, /* the scale of the scores, a kernel in either pass that programs do not have */
+    {"megatron-lm-2023", "layer.backward", 0.82, 1.01}, /* likewise, beside fused norms */
+    {"", "embedding", 1, 1.06},                         /* dropout of a sequence that is cut: its mask */
     {"", "final_norm", 1, 1.03},     /* gradients of norms are added to their buffers, which blocks only write: */
     {"", "layer.backward", 1, 1.01}, /* small where there are more tokens than here */
     {"", "", 0.999, 1.003},

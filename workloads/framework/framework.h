@@ -108,6 +108,7 @@ typedef struct pl_framework {
     bool masks_scores;     /* unfused attention: what may not be seen is masked; else all is seen, and nothing masks */
     bool fuses_gelu;       /* GELU is one kernel; else its form with tanh is PyTorch ops, one by one */
     bool fuses_activation; /* bias + GELU, or SwiGLU, is one kernel and keeps only its input */
+    bool fuses_gate;       /* false: SwiGLU is not, whatever fuses_activation says */
     bool fuses_residual;   /* bias + dropout + addition is one kernel */
     bool fuses_rotary;
     bool copies_qkv;   /* queries, keys and values are copied on their way to fused attention, and the product that they
@@ -176,6 +177,8 @@ typedef struct pl_framework {
   /* Memory that tensors do not account for, bytes. */
   struct {
     pl_allocator_form allocator;
+    bool records_streams; /* what a collective has touched comes free when the device has passed it, not when the host
+                             frees it (workloads/run/launched_ahead.h) */
     bool keeps_gathered;  /* what tensor collectives gather lies in buffers that are never given back */
     bool copies_gradient; /* a gradient is cast to a wider type in a block of its own: to fp32 to be added to others
                              or looked at for infinities, to fp64 for the norm of 16-bit ones under ZeRO */
@@ -229,6 +232,11 @@ static inline bool pl_framework_attends_again(const pl_framework *framework) {
 /* Whether the product that makes a weight's gradient adds it to its buffer itself. */
 static inline bool pl_framework_adds_in_products(const pl_framework *framework) {
   return framework->gradients.gradient_path == PL_GRADIENTS_ADDED && framework->kernels.fuses_accumulation;
+}
+
+/* Whether an activation and its product with the other half are one kernel. */
+static inline bool pl_framework_fuses_gate(const pl_framework *framework) {
+  return framework->kernels.fuses_activation && framework->kernels.fuses_gate;
 }
 
 /* Whether a softmax in steps leaves out what the mask hides: it does in one kernel with a causal mask. */

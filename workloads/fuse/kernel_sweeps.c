@@ -19,7 +19,7 @@ static void join_activation(pl_kernel_finding *own, int32_t op) {
   int32_t behind = own->read.user[pl_read_op(&own->read, op)->first_output];
   if (pl_read_is_square(&own->read, behind)) {
     pl_kernel_join(own, op, behind);
-  } else if (own->framework->kernels.fuses_activation && pl_read_is(&own->read, pl_kernel_next(own, op), "multiply")) {
+  } else if (pl_framework_fuses_gate(own->framework) && pl_read_is(&own->read, pl_kernel_next(own, op), "multiply")) {
     pl_kernel_join(own, op, behind);
   }
 }
@@ -40,7 +40,7 @@ static bool is_forward(const pl_kernel_finding *own, int32_t value) {
 /* Of act(gate) * up: both gradients come out of one kernel, dy times each of the other two. */
 static void join_gate_backward(pl_kernel_finding *own, int32_t op) {
   int32_t times_up = pl_read_made(&own->read, op, 1);
-  if (!own->framework->kernels.fuses_activation || !pl_read_is(&own->read, times_up, "multiply")) return;
+  if (!pl_framework_fuses_gate(own->framework) || !pl_read_is(&own->read, times_up, "multiply")) return;
   const int32_t *factors = pl_read_op(&own->read, times_up)->inputs;
   int32_t dy = factors[is_forward(own, factors[0])];
   pl_kernel_join(own, op, times_up);

@@ -76,7 +76,7 @@ static void activate(pl_lowering *to, const pl_tape_names *names, const pl_mlp_o
                      uint32_t active) {
   pl_tape *tape = to->tape;
   bool fuses = tape->framework->kernels.fuses_activation, gated = found->multiply != PL_IR_NONE;
-  if (gated && !fuses) {
+  if (gated && !pl_framework_fuses_gate(tape->framework)) {
     eager_gated(tape, names, up, active);
     return;
   }

@@ -139,7 +139,7 @@ static bool copy_of_square(pl_kernel_stepping *own, int32_t index, int32_t *made
 
 bool pl_step_keeps_otherwise(pl_kernel_stepping *own, int32_t index, int32_t *made) {
   const pl_ir_op *op = pl_read_op(&own->finding.read, index);
-  bool remakes = own->options->framework->kernels.fuses_activation, reads = pl_step_is(own, index, "kept");
+  bool remakes = pl_framework_fuses_gate(own->options->framework), reads = pl_step_is(own, index, "kept");
   pl_kernel_remade of;
   if (copy_of_loss(own, index, made) || copy_of_norm(own, index, made) || copy_of_square(own, index, made)) return true;
   if (remakes && pl_step_is(own, index, "keep") && pl_kernel_is_remade(own->finding.read.f, op, &of)) return true;

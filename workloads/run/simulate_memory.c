@@ -6,6 +6,7 @@
 
 #include "workloads/memory/stage_memory.h"
 #include "workloads/memory/stage_peak.h"
+#include "workloads/run/launched_ahead.h"
 #include "workloads/run/simulate_state.h"
 
 /* Of the stage's devices the smallest. */
@@ -31,6 +32,38 @@ static pl_code replay_stages(pl_simulation *state, const pl_replayed_memory **re
   return PL_OK;
 }
 
+/* Of a class of devices. */
+static pl_code ahead_bytes(pl_simulation *state, uint32_t index, pl_let_go *let_go, double *bytes) {
+  const pl_device_class *class = &state->plan.device_classes[index];
+  pl_piece_context context = {.program = &state->program,
+                              .plan = &state->plan,
+                              .options = &state->compile,
+                              .device = class,
+                              .profile = pl_cluster_profile(state->cluster, class->device),
+                              .arena = state->arena};
+  *bytes = 0;
+  if (!pl_framework_or_ideal(state->job->framework)->memory.records_streams) return PL_OK;
+  PL_TRY(pl_block_cache_prices(state->options->blocks, state->model, state->program.blocks, context.profile,
+                               state->arena, &context.prices, state->error));
+  pl_block_scale scales[PL_MODEL_CLASSES_MAX][2];
+  if (pl_block_scales_of(state->cluster, &state->program, &state->plan, class, scales)) context.scales = scales;
+  *bytes = pl_launched_ahead_bytes(&context, let_go);
+  return PL_OK;
+}
+
+/* What waits in the launch queue stands beside the tensors of the passes, as far as the device has room for it. */
+static pl_code add_ahead(pl_simulation *state, uint32_t index, pl_let_go *let_go, pl_stage_memory *stage) {
+  const pl_device_class *class = &state->plan.device_classes[index];
+  double limit = pl_allocator_limit(&state->program, class->stage, pl_cluster_profile(state->cluster, class->device));
+  double bytes;
+  if (stage->activations <= 0) return PL_OK; /* the optimizer's step: no pass is under way */
+  PL_TRY(ahead_bytes(state, index, let_go, &bytes));
+  bytes = fmin(bytes, fmax(limit - stage->reserved, 0));
+  stage->reserved += bytes;
+  stage->device += bytes;
+  return PL_OK;
+}
+
 /* The worst device of each stage is the one with the least room left. */
 pl_code pl_simulation_report_memory(pl_simulation *state, pl_simulate_report *report) {
   pl_stage_memory *stages = PL_TAKE(state->arena, pl_stage_memory, state->strategy->pp);
@@ -38,6 +71,8 @@ pl_code pl_simulation_report_memory(pl_simulation *state, pl_simulate_report *re
   const pl_replayed_memory *replayed;
   PL_TRY(replay_stages(state, &replayed));
   int32_t worst = 0;
+  uint32_t *fullest = PL_TAKE(state->arena, uint32_t, state->strategy->pp);
+  if (fullest == NULL) return pl_fail_memory(state->error, "the memory of the stages");
   for (int32_t s = 0; s < state->strategy->pp; s++)
     stages[s].capacity = INFINITY; /* nothing is known yet; what is usable may be below 0 */
   for (uint32_t c = 0; c < state->plan.n_device_classes; c++) {
@@ -51,6 +86,7 @@ pl_code pl_simulation_report_memory(pl_simulation *state, pl_simulate_report *re
     pl_stage_memory *stage = &stages[class->stage];
     if (stage->capacity - stage->peak <= capacity - peak) continue;
     double above = peak - (double)(int64_t)pl_resident_bytes(&resident), update = (double)llrint(resident.update);
+    fullest[class->stage] = c;
     bool updates = above == update; /* the optimizer needs more than any pass did: no activation is there */
     *stage = (pl_stage_memory){.parameters = resident.parameters,
                                .gradients = resident.gradients + (updates ? resident.stepped : 0),
@@ -62,6 +98,9 @@ pl_code pl_simulation_report_memory(pl_simulation *state, pl_simulate_report *re
                                .device = held.device,
                                .capacity = capacity};
   }
+  pl_let_go let_go = {.n_launches = {0}};
+  for (int32_t s = 0; s < state->strategy->pp; s++)
+    PL_TRY(add_ahead(state, fullest[s], &let_go, &stages[s]));
   for (int32_t s = 1; s < state->strategy->pp; s++)
     if (stages[s].capacity - stages[s].peak < stages[worst].capacity - stages[worst].peak) worst = s;
   report->stages = stages;
