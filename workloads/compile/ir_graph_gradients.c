@@ -89,11 +89,6 @@ static bool count_adds(pl_ir_graphing *own, int32_t function, const char *prefix
 pl_code pl_ir_graph_find_reductions(pl_ir_graphing *own) {
   own->reduced = &own->reductions[own->now - own->crews];
   own->n_buckets = 0;
-  own->unit = PL_TAKE(own->arena, uint32_t, own->now->n_devices + 1);
-  own->unit_before = PL_TAKE(own->arena, uint32_t, own->now->n_devices + 1);
-  if (own->arena->failed) return pl_ir_graph_no_memory(own);
-  for (uint32_t d = 0; d < own->now->n_devices; d++)
-    own->unit[d] = own->unit_before[d] = PL_NONE;
   if (own->module->level != PL_IR_KERNELS || own->now->class->update == PL_IR_NONE) return PL_OK;
   const pl_ir_class *class = own->now->class;
   for (uint32_t i = 0; i < own->reduced->n; i++) {
@@ -135,9 +130,9 @@ static pl_code put(pl_ir_graphing *own, pl_ir_reduction *reduction) {
 /* Gradients of all devices meet in the last step of any, which some may pass over: theirs are done since before. */
 static pl_code meet_all(pl_ir_graphing *own, pl_ir_bucket *bucket) {
   pl_ir_arrival arrival;
-  pl_ir_graph_flush(own);
+  PL_TRY(pl_ir_graph_flush(own));
   own->everybody = true;
-  PL_TRY(pl_ir_graph_meet(own, &bucket->meeting, own->now->last, NULL, &arrival));
+  PL_TRY(pl_ir_graph_meet(own, &bucket->meeting, false, NULL, &arrival));
   for (uint32_t k = 0; k < bucket->n; k++) {
     bucket->members[k]->tasks = arrival.tasks;
     PL_TRY(pl_ir_graph_offload_gradient(own, bucket->members[k]->path, arrival.tasks));
@@ -260,8 +255,8 @@ pl_code pl_ir_graph_send_shards(pl_ir_graphing *own) {
   const pl_ir_bucket shards = own->shards;
   pl_ir_arrival arrival;
   if (shards.meeting.axes == 0) return PL_OK;
-  pl_ir_graph_flush(own);
-  PL_TRY(pl_ir_graph_meet(own, &shards.meeting, own->now->last, NULL, &arrival));
+  PL_TRY(pl_ir_graph_flush(own));
+  PL_TRY(pl_ir_graph_meet(own, &shards.meeting, false, NULL, &arrival));
   own->shards = (pl_ir_bucket){0};
   for (uint32_t i = 0; i < shards.n; i++) {
     pl_ir_reduction *member = shards.members[i];
@@ -305,9 +300,9 @@ bool pl_ir_graph_defer_gather(pl_ir_graphing *own, const pl_ir_function *f, cons
 
 pl_code pl_ir_graph_send_gathers(pl_ir_graphing *own) {
   pl_ir_arrival arrival;
-  pl_ir_graph_flush(own);
+  PL_TRY(pl_ir_graph_flush(own));
   for (uint32_t i = 0; i < own->n_gathers; i++)
-    PL_TRY(pl_ir_graph_meet(own, &own->gathers[i], own->now->last, NULL, &arrival));
+    PL_TRY(pl_ir_graph_meet(own, &own->gathers[i], false, NULL, &arrival));
   own->n_gathers = 0;
   return PL_OK;
 }
@@ -333,13 +328,9 @@ pl_code pl_ir_graph_gather(pl_ir_graphing *own, const pl_ir_function *f, pl_ir_a
   }
   if (!any) return PL_OK;
   pl_ir_arrival arrival;
-  pl_ir_graph_flush(own);
-  PL_TRY(pl_ir_graph_meet(own, &all, own->unit_before, NULL, &arrival));
+  PL_TRY(pl_ir_graph_flush(own));
+  PL_TRY(pl_ir_graph_meet(own, &all, true, NULL, &arrival));
   for (int32_t i = 0; i < f->n_ops; i++)
     if (gathers_param(f, &f->ops[i])) values[f->ops[i].first_output] = arrival;
-  for (uint32_t d = 0; d < own->now->n_devices; d++) {
-    own->unit_before[d] = own->unit[d];
-    own->unit[d] = own->now->last[d];
-  }
-  return PL_OK;
+  return pl_ir_graph_act(own, &(pl_ir_act){.kind = PL_IR_ACT_UNIT});
 }
