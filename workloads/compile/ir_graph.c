@@ -379,6 +379,7 @@ pl_code pl_ir_graph_make(pl_ir_graph_maker *maker, const pl_ir_played *played, p
   own->fold = maker->folds ? &maker->fold : NULL;
   if (!maker->folds) add_devices(own);
   if (maker->folds) PL_TRY(take_representatives(own));
+  if (maker->folds && own->options->fuse) PL_TRY(pl_ir_graph_fuse(own));
   PL_TRY(run_lists(own));
   pl_transfer_table *table = maker->folds ? maker->fold.table : PL_TAKE(own->arena, pl_transfer_table, 1);
   if (table == NULL) return pl_ir_graph_no_memory(own);

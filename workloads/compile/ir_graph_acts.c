@@ -50,8 +50,8 @@ static uint32_t segment_of(pl_ir_graphing *own, const pl_part *parts, uint32_t n
 }
 
 static const uint32_t *segments_of(pl_ir_graphing *own, pl_ir_stretch *stretch) {
-  for (uint32_t p = 0; p < own->cluster->n_profiles && stretch->graph != own->graph; p++)
-    stretch->segments[p] = segment_of(own, stretch->parts[p], stretch->n_parts);
+  for (uint32_t i = 0; i < stretch->n_kinds && stretch->graph != own->graph; i++)
+    stretch->segments[i] = segment_of(own, stretch->parts[i], stretch->n_parts);
   stretch->graph = own->graph;
   return stretch->segments;
 }
@@ -62,10 +62,11 @@ static void work(pl_ir_graphing *own, const pl_ir_act *act) {
     uint32_t device = own->now->devices[d];
     if (pl_ir_graph_is_absent(own, device)) continue;
     uint32_t stream = pl_graph_builder_stream(own->builder, own->now->numbers[d], PL_STREAM_COMPUTE);
+    bool is_fused = act->stretch != NULL && act->stretch->is_fused;
+    uint32_t kind = is_fused ? d : own->cluster->devices[own->places[device]].profile;
     uint32_t task =
         segments != NULL
-            ? pl_graph_builder_work(own->builder, segments[own->cluster->devices[own->places[device]].profile], stream,
-                                    PL_NONE, PL_NONE, own->microbatch)
+            ? pl_graph_builder_work(own->builder, segments[kind], stream, PL_NONE, PL_NONE, own->microbatch)
             : pl_graph_builder_delay(own->builder, 0, (pl_category)act->category, &stream, 1, PL_NONE, own->microbatch);
     for (uint32_t i = 0; i < act->n_awaited; i++)
       if (act->awaited[i][d] != PL_NONE) pl_graph_builder_edge(own->builder, act->awaited[i][d], task);

@@ -273,6 +273,19 @@ static pl_code refine(pl_ir_graphing *own, const listing *of) {
   return pl_folding_take(&problem, transfers, uses, capacity, arena, &fold->folding, own->error);
 }
 
+/* Which transfers join devices of one class alone. */
+static bool take_members(pl_ir_folding *fold, const listing *of) {
+  const pl_partition *transfers = &fold->folding.fold.transfers, *devices = &fold->folding.fold.devices;
+  fold->member_of = PL_TAKE(fold->arena, uint32_t, transfers->n_classes + 1);
+  for (uint32_t c = 0; fold->member_of != NULL && c < transfers->n_classes; c++) {
+    uint32_t first = of->first_member[transfers->first[c]], end = of->first_member[transfers->first[c] + 1];
+    fold->member_of[c] = devices->class_of[of->members[first].device];
+    for (uint32_t i = first; i < end; i++)
+      if (devices->class_of[of->members[i].device] != fold->member_of[c]) fold->member_of[c] = PL_NONE;
+  }
+  return fold->member_of != NULL;
+}
+
 /* One spec for each class of transfers, over classes of links. */
 static pl_code take_table(pl_ir_graphing *own) {
   pl_ir_folding *fold = own->fold;
@@ -310,39 +323,46 @@ pl_code pl_ir_graph_fold(pl_ir_graphing *own, bool *folds) {
   PL_TRY(refine(own, &all));
   const pl_partition *classes = &fold->folding.fold.devices;
   *folds = classes->n_classes <= CLASSES_MAX && 2 * classes->n_classes <= pl_ir_mesh_devices(&own->module->mesh);
+  if (*folds && !take_members(fold, &all)) return pl_ir_graph_no_memory(own);
   return *folds ? take_table(own) : PL_OK;
 }
 
 /* ---- the graph of one device per class ---- */
 
-static uint32_t class_of_transfer(const pl_ir_graphing *own, const pl_ir_pattern *pattern, uint32_t device) {
+const pl_ir_pattern *pl_ir_graph_pattern_of_meeting(pl_ir_graphing *own, const pl_ir_meeting *meeting) {
+  const pl_ir_pattern pattern = pattern_of_meeting(own, meeting);
+  const pl_ir_pattern *at = find(own->fold, &pattern);
+  PL_ASSERT(at != NULL); /* the same passes as when they were noted */
+  return at;
+}
+
+uint32_t pl_ir_graph_class_of_transfer(const pl_ir_graphing *own, const pl_ir_pattern *pattern, uint32_t device) {
   uint32_t transfer = pattern->transfer_of[device];
   return transfer == PL_NONE ? PL_NONE : own->fold->folding.fold.transfers.class_of[transfer];
 }
 
-static double progress_of_class(const pl_ir_graphing *own, uint32_t class) {
+double pl_ir_graph_progress_of_class(const pl_ir_graphing *own, uint32_t class) {
   return own->fold->progress_bytes[own->fold->folding.fold.transfers.first[class]];
 }
 
 pl_code pl_ir_graph_meet_folded(pl_ir_graphing *own, const pl_ir_act *act, const uint32_t *after) {
   const pl_ir_crew *crew = own->now;
   const pl_ir_meeting *meeting = &act->meeting;
-  const pl_ir_pattern pattern = pattern_of_meeting(own, meeting);
+  const pl_ir_pattern *at = pl_ir_graph_pattern_of_meeting(own, meeting);
   uint32_t *tasks = act->output, streams[CLASSES_MAX];
-  const pl_ir_pattern *at = find(own->fold, &pattern);
-  PL_ASSERT(at != NULL && crew->n_devices <= CLASSES_MAX); /* the same passes as when they were noted */
+  PL_ASSERT(crew->n_devices <= CLASSES_MAX);
   for (uint32_t d = 0; d < crew->n_devices; d++)
     tasks[d] = PL_NONE;
   for (uint32_t d = 0; d < crew->n_devices; d++) {
-    uint32_t class = class_of_transfer(own, at, crew->devices[d]), n = 0;
+    uint32_t class = pl_ir_graph_class_of_transfer(own, at, crew->devices[d]), n = 0;
     if (tasks[d] != PL_NONE) continue;
     for (uint32_t e = d; e < crew->n_devices; e++)
-      if (class_of_transfer(own, at, crew->devices[e]) == class)
+      if (pl_ir_graph_class_of_transfer(own, at, crew->devices[e]) == class)
         streams[n++] = pl_graph_builder_stream(own->builder, crew->numbers[e], meeting->stream);
-    uint32_t task = pl_graph_builder_transfer(own->builder, class, progress_of_class(own, class), meeting->category,
-                                              streams, n, PL_NONE, own->microbatch);
+    uint32_t task = pl_graph_builder_transfer(own->builder, class, pl_ir_graph_progress_of_class(own, class),
+                                              meeting->category, streams, n, PL_NONE, own->microbatch);
     for (uint32_t e = d; e < crew->n_devices; e++) {
-      if (class_of_transfer(own, at, crew->devices[e]) != class) continue;
+      if (pl_ir_graph_class_of_transfer(own, at, crew->devices[e]) != class) continue;
       tasks[e] = task;
       if (after[e] != PL_NONE) pl_graph_builder_edge(own->builder, after[e], task);
       if (act->input != NULL) pl_graph_builder_edge(own->builder, act->input[e], task);
@@ -358,10 +378,11 @@ void pl_ir_graph_message_folded(pl_ir_graphing *own, const pl_ir_message *messag
   const pl_ir_pattern *at = find(own->fold, &pattern);
   PL_ASSERT(at != NULL);
   for (uint32_t d = 0; d < to->n_devices; d++) {
-    uint32_t class = class_of_transfer(own, at, to->devices[d]);
-    tasks[d] = class == PL_NONE ? PL_NONE
-                                : pl_graph_builder_transfer(own->builder, class, progress_of_class(own, class),
-                                                            PL_CATEGORY_PIPELINE, NULL, 0, PL_NONE, own->microbatch);
+    uint32_t class = pl_ir_graph_class_of_transfer(own, at, to->devices[d]);
+    tasks[d] = class == PL_NONE
+                   ? PL_NONE
+                   : pl_graph_builder_transfer(own->builder, class, pl_ir_graph_progress_of_class(own, class),
+                                               PL_CATEGORY_PIPELINE, NULL, 0, PL_NONE, own->microbatch);
   }
   own->made->n_sends += at->n_transfers * own->times;
 }
@@ -374,11 +395,11 @@ uint32_t pl_ir_graph_sum_folded(pl_ir_graphing *own, const pl_ir_act *act, uint3
   const pl_ir_pattern pattern = pattern_of_sum(own, act);
   const pl_ir_pattern *at = find(own->fold, &pattern);
   PL_ASSERT(at != NULL);
-  uint32_t class = class_of_transfer(own, at, own->now->devices[d]);
+  uint32_t class = pl_ir_graph_class_of_transfer(own, at, own->now->devices[d]);
   PL_ASSERT(class != PL_NONE);
   if (known[class] == PL_NONE) {
-    known[class] = pl_graph_builder_transfer(own->builder, class, progress_of_class(own, class), PL_CATEGORY_DATA, NULL,
-                                             0, PL_NONE, own->microbatch);
+    known[class] = pl_graph_builder_transfer(own->builder, class, pl_ir_graph_progress_of_class(own, class),
+                                             PL_CATEGORY_DATA, NULL, 0, PL_NONE, own->microbatch);
     own->made->n_collectives += own->fold->folding.fold.transfers.size[class] * own->times;
   }
   return known[class];

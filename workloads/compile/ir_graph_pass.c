@@ -60,23 +60,37 @@ static bool take_passes(pl_ir_graphing *own, const pl_ir_class *class, pl_ir_pas
   size_t n = (size_t)place_of_update(class) + 1;
   *made = (pl_ir_passes){.steps = PL_TAKE(own->arena, pl_ir_pass, n),
                          .is_noted = PL_TAKE(own->arena, bool, n),
+                         .is_front = PL_TAKE(own->arena, bool, n),
                          .noted = PL_TAKE(own->arena, int32_t, n)};
   return !own->arena->failed;
 }
 
-/* Whether all that the list does is noted, and what is the last of its kind comes in the order in which it did then:
- * gradients gather in buckets from one of them to the next. */
+/* Whether all that the list does is noted, and what is the last of its kind comes in the order in which it did then,
+ * for gradients gather in buckets from one of them to the next, and behind the same passes. */
 static bool are_known(const pl_ir_passes *passes, const int32_t *places, int32_t n_places) {
   int32_t at = 0;
+  bool is_behind = false;
   if (passes->steps == NULL) return false;
   for (int32_t i = 0; i < n_places; i++) {
-    if (!passes->is_noted[places[i]]) return false;
+    if (!passes->is_noted[places[i]] || (is_behind && passes->is_front[places[i]])) return false;
     if (!pl_ir_graph_is_last(places[i])) continue;
+    is_behind = true;
     while (at < passes->n_noted && !pl_ir_graph_is_last(passes->noted[at]))
       at++;
     if (at == passes->n_noted || passes->noted[at++] != places[i]) return false;
   }
   return true;
+}
+
+/* Of what is noted; what follows the list is not. */
+static void find_front(pl_ir_passes *passes, const int32_t *places, int32_t n_steps) {
+  bool is_behind = false;
+  for (int32_t i = 0; i < n_steps; i++)
+    passes->is_front[places[i]] = true;
+  for (int32_t i = 0; i < n_steps; i++) {
+    is_behind = is_behind || pl_ir_graph_is_last(places[i]);
+    if (is_behind) passes->is_front[places[i]] = false;
+  }
 }
 
 /* *hands_on: a step ends with something that the next one is to wait for. */
@@ -98,7 +112,7 @@ static pl_code note_list(pl_ir_graphing *own, pl_ir_step_walk walk, const int32_
     own->n_awaited = 0;
     if (*hands_on) break;
   }
-  own->noted = NULL;
+  find_front(passes, places, class->n_steps);
   return PL_OK;
 }
 
@@ -135,9 +149,24 @@ static pl_code do_pass(pl_ir_graphing *own, pl_ir_pass *pass) {
   pass->times += own->times;
   pass->times_on_all += n_on_all;
   own->made->n_kernels += n_on_all * pass->n_runs;
+  own->made->n_collectives += pass->n_collectives * own->times;
   for (uint32_t i = 0; i < pass->n_acts; i++)
     PL_TRY(pl_ir_graph_do(own, &pass->acts[i]));
   return PL_OK;
+}
+
+static bool add_insides(pl_ir_graphing *own, const pl_ir_pass *pass) {
+  pl_ir_graph *made = own->made;
+  if (!own->options->spendings || pass->n_insides == 0) return true;
+  pl_ir_inside *grown = (pl_ir_inside *)pl_arena_grown(own->arena, made->insides, made->n_insides, pass->n_insides,
+                                                       sizeof *grown, &own->room_insides);
+  if (grown == NULL) return false;
+  for (uint32_t i = 0; i < pass->n_insides; i++) {
+    grown[made->n_insides] = pass->insides[i];
+    grown[made->n_insides++].n = pass->times;
+  }
+  made->insides = grown;
+  return true;
 }
 
 pl_code pl_ir_graph_do_list(pl_ir_graphing *own, void (*begin_step)(pl_ir_graphing *own, int32_t step)) {
@@ -161,6 +190,7 @@ pl_code pl_ir_graph_do_list(pl_ir_graphing *own, void (*begin_step)(pl_ir_graphi
     }
     for (uint32_t p = 0; p < own->cluster->n_profiles; p++)
       own->late_ticks[p] += (pl_ticks)pass->times * pass->late[p];
+    if (!add_insides(own, pass)) return pl_ir_graph_no_memory(own);
     pass->times = pass->times_on_all = 0;
   }
   return PL_OK;

@@ -124,6 +124,7 @@ typedef struct pl_ir_folding {
   uint32_t *place_of; /* per class of devices, its position in the crew of its class of the program */
   pl_transfer_table *table;
   const pl_ir_sent *sent; /* per spec of it */
+  uint32_t *member_of; /* per class of transfers: the class of all devices that it joins; PL_NONE: there are several */
 } pl_ir_folding;
 
 /* What an op does in a graph besides computing. */
@@ -160,12 +161,14 @@ typedef struct pl_ir_message {
   uint32_t **tasks; /* per microbatch, and in front what belongs to none; per device of `to`. NULL: not yet made */
 } pl_ir_message;
 
-/* What is computed between two meetings, as parts, per profile of the cluster. */
+/* What is computed between two meetings, as parts, per profile of the cluster; of a fused one per device of the crew.
+ */
 typedef struct pl_ir_stretch {
-  uint32_t n_parts;
-  const pl_part *parts[PL_IR_GRAPH_PROFILES_MAX];
+  uint32_t n_parts, n_kinds;
+  const pl_part **parts;
+  bool is_fused;
   uint32_t graph; /* whose segments these are */
-  uint32_t segments[PL_IR_GRAPH_PROFILES_MAX];
+  uint32_t *segments;
 } pl_ir_stretch;
 
 typedef enum pl_ir_act_kind {
@@ -206,13 +209,18 @@ typedef struct pl_ir_pass {
   bool updates;                            /* parameters, behind a launch that takes so long */
   pl_ticks launch[PL_IR_GRAPH_PROFILES_MAX];
   uint64_t times, times_on_all; /* that it was done, on one device and on all of them */
+  pl_ir_inside *insides;
+  uint32_t n_insides, room_insides;
+  uint64_t n_collectives; /* inside, on all devices */
 } pl_ir_pass;
 
 /* Of a class. */
 typedef struct pl_ir_passes {
   pl_ir_pass *steps; /* by chunk of the class, kind of step, and whether it is the last of its kind; then the update */
   bool *is_noted;
+  bool *is_front;          /* all its steps come before the first that is the last of its kind */
   int32_t *noted, n_noted; /* in which order they were: indices into `steps` */
+  bool is_fused;
 } pl_ir_passes;
 
 typedef struct pl_ir_graphing {
@@ -238,7 +246,7 @@ typedef struct pl_ir_graphing {
   int32_t kernel;        /* row */
   bool updates;          /* the launch of this class's optimizer step is counted */
   pl_ticks late_ticks[PL_IR_GRAPH_PROFILES_MAX], launch_ticks[PL_IR_GRAPH_PROFILES_MAX]; /* of this class, so far */
-  uint32_t room_spendings;
+  uint32_t room_spendings, room_insides;
   int32_t function;     /* that runs */
   pl_ir_prefix *prefix; /* NULL: of no instance */
   pl_ir_doing *doings;  /* per function; filled when it first runs */
@@ -412,5 +420,13 @@ void pl_ir_graph_message_folded(pl_ir_graphing *own, const pl_ir_message *messag
 uint32_t pl_ir_graph_sum_folded(pl_ir_graphing *own, const pl_ir_act *act, uint32_t *known, uint32_t d);
 /* How many there may be. */
 uint32_t pl_ir_graph_folded_transfers(const pl_ir_graphing *own);
+const pl_ir_pattern *pl_ir_graph_pattern_of_meeting(pl_ir_graphing *own, const pl_ir_meeting *meeting);
+/* What the device of the mesh takes part in. PL_NONE: in none. */
+uint32_t pl_ir_graph_class_of_transfer(const pl_ir_graphing *own, const pl_ir_pattern *pattern, uint32_t device);
+double pl_ir_graph_progress_of_class(const pl_ir_graphing *own, uint32_t class);
+
+/* ---- ir_graph_fuse.c: collectives inside of work ---- */
+/* Of a folded graph, whose representatives are in the crews. */
+pl_code pl_ir_graph_fuse(pl_ir_graphing *own);
 
 #endif

@@ -124,32 +124,29 @@ bool pl_ir_graph_compute(pl_ir_graphing *own, const pl_ir_op *op) {
 
 /* ---- stretches ---- */
 
-/* The parts that were computed; kept where what steps do is noted. */
+/* The parts that were computed. */
 static bool take_stretch(pl_ir_graphing *own, pl_ir_stretch *made) {
-  *made = (pl_ir_stretch){.n_parts = own->n_parts};
-  for (uint32_t p = 0; p < own->cluster->n_profiles; p++) {
-    made->parts[p] = own->parts[p];
-    if (own->noted == NULL) continue;
+  *made = (pl_ir_stretch){.n_parts = own->n_parts, .n_kinds = own->cluster->n_profiles};
+  made->parts = PL_TAKE(own->arena, const pl_part *, made->n_kinds);
+  made->segments = PL_TAKE(own->arena, uint32_t, made->n_kinds);
+  for (uint32_t p = 0; !own->arena->failed && p < made->n_kinds; p++) {
     pl_part *copy = PL_TAKE(own->arena, pl_part, own->n_parts);
     if (copy == NULL) return false;
     memcpy(copy, own->parts[p], own->n_parts * sizeof *copy);
     made->parts[p] = copy;
   }
-  return true;
+  return !own->arena->failed;
 }
 
 pl_code pl_ir_graph_flush(pl_ir_graphing *own) {
   if (own->n_parts == 0 && own->n_awaited == 0) return PL_OK;
-  pl_ir_stretch at_once, *stretch = own->noted != NULL ? PL_TAKE(own->arena, pl_ir_stretch, 1) : &at_once;
-  uint32_t **awaited = own->noted != NULL ? PL_TAKE(own->arena, uint32_t *, own->n_awaited + 1) : own->awaited;
-  if (own->arena->failed || !take_stretch(own, stretch)) return pl_ir_graph_no_memory(own);
-  if (own->noted != NULL && own->n_awaited > 0)
-    memcpy((void *)awaited, (const void *)own->awaited, own->n_awaited * sizeof *awaited);
-  const pl_ir_act act = {.kind = PL_IR_ACT_WORK,
-                         .stretch = own->n_parts > 0 ? stretch : NULL,
-                         .category = (uint8_t)own->category,
-                         .awaited = awaited,
-                         .n_awaited = own->n_awaited};
+  pl_ir_act act = {.kind = PL_IR_ACT_WORK, .category = (uint8_t)own->category, .n_awaited = own->n_awaited};
+  uint32_t **awaited = PL_TAKE(own->arena, uint32_t *, own->n_awaited + 1);
+  act.stretch = own->n_parts > 0 ? PL_TAKE(own->arena, pl_ir_stretch, 1) : NULL;
+  if (own->arena->failed || (act.stretch != NULL && !take_stretch(own, act.stretch))) return pl_ir_graph_no_memory(own);
+  for (uint32_t i = 0; i < own->n_awaited; i++)
+    awaited[i] = own->awaited[i];
+  act.awaited = awaited;
   own->n_parts = own->n_awaited = 0;
   return pl_ir_graph_act(own, &act);
 }
