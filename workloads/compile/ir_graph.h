@@ -46,11 +46,11 @@ typedef struct pl_ir_spending {
 } pl_ir_spending;
 
 /* Collectives that are parts of work (ir_graph_fuse.c), so often one that takes so long. */
-typedef struct pl_ir_inside {
+typedef struct pl_ir_within {
   uint32_t device, spec; /* of the graph */
   uint64_t n;
   pl_ticks ticks;
-} pl_ir_inside;
+} pl_ir_within;
 
 typedef struct pl_ir_graph {
   pl_graph graph;
@@ -64,7 +64,7 @@ typedef struct pl_ir_graph {
   double flops;                               /* of all devices */
   const pl_ir_spending *spendings;            /* NULL: not asked for */
   uint32_t n_spendings;
-  const pl_ir_inside *insides; /* likewise */
+  const pl_ir_within *insides; /* likewise */
   uint32_t n_insides;
   const pl_ir_sent *sent; /* per transfer spec of the graph */
 } pl_ir_graph;

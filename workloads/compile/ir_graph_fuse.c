@@ -101,10 +101,10 @@ static uint32_t profile_of(const pl_ir_graphing *own, uint32_t d) {
 }
 
 static bool add_inside(const pl_ir_graphing *own, pl_ir_pass *pass, uint32_t device, uint32_t spec, pl_ticks ticks) {
-  pass->insides = (pl_ir_inside *)pl_arena_grown(own->arena, pass->insides, pass->n_insides, 1, sizeof *pass->insides,
+  pass->insides = (pl_ir_within *)pl_arena_grown(own->arena, pass->insides, pass->n_insides, 1, sizeof *pass->insides,
                                                  &pass->room_insides);
   if (pass->insides == NULL) return false;
-  pass->insides[pass->n_insides++] = (pl_ir_inside){.device = device, .spec = spec, .ticks = ticks};
+  pass->insides[pass->n_insides++] = (pl_ir_within){.device = device, .spec = spec, .ticks = ticks};
   return true;
 }
 

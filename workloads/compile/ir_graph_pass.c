@@ -158,7 +158,7 @@ static pl_code do_pass(pl_ir_graphing *own, pl_ir_pass *pass) {
 static bool add_insides(pl_ir_graphing *own, const pl_ir_pass *pass) {
   pl_ir_graph *made = own->made;
   if (!own->options->spendings || pass->n_insides == 0) return true;
-  pl_ir_inside *grown = (pl_ir_inside *)pl_arena_grown(own->arena, made->insides, made->n_insides, pass->n_insides,
+  pl_ir_within *grown = (pl_ir_within *)pl_arena_grown(own->arena, made->insides, made->n_insides, pass->n_insides,
                                                        sizeof *grown, &own->room_insides);
   if (grown == NULL) return false;
   for (uint32_t i = 0; i < pass->n_insides; i++) {

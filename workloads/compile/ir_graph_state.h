@@ -209,7 +209,7 @@ typedef struct pl_ir_pass {
   bool updates;                            /* parameters, behind a launch that takes so long */
   pl_ticks launch[PL_IR_GRAPH_PROFILES_MAX];
   uint64_t times, times_on_all; /* that it was done, on one device and on all of them */
-  pl_ir_inside *insides;
+  pl_ir_within *insides;
   uint32_t n_insides, room_insides;
   uint64_t n_collectives; /* inside, on all devices */
 } pl_ir_pass;

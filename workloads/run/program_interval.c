@@ -87,7 +87,7 @@ static pl_code add_waiting(composing *own) {
                   (uint64_t)charge->ticks * n_devices);
   }
   for (uint32_t i = 0; i < own->made->n_insides; i++) { /* parts of work, which are waited for, too */
-    const pl_ir_inside *inside = &own->made->insides[i];
+    const pl_ir_within *inside = &own->made->insides[i];
     pl_doubts_add(&own->doubts, known[inside->spec],
                   (uint64_t)inside->ticks * inside->n * graph->devices[inside->device].multiplicity);
   }
