@@ -47,7 +47,7 @@ static pl_code run_op(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_
   if (deferred) return PL_OK;
   if ((does & PL_IR_DOES_MOVE) != 0) return pl_ir_graph_move(own, f, op, values);
   if ((does & PL_IR_DOES_OFFLOAD) != 0) return pl_ir_graph_offload(own, f, op, values);
-  if ((does & PL_IR_DOES_READ_GRADIENT) != 0) pl_ir_graph_gradient(own, f, op, values);
+  if ((does & PL_IR_DOES_READ_GRADIENT) != 0) pl_ir_graph_gradient(own, op, values);
   if (pl_ir_graph_adds_shards(own, op, does, values))
     return (does & PL_IR_DOES_ADD) != 0 ? pl_ir_graph_added(own, op, values) : PL_OK;
   for (int32_t i = 0; i < op->n_inputs; i++)

@@ -24,11 +24,15 @@ static bool is_in_front(const pl_ir_passes *passes, int32_t i) {
 
 /* ---- what contends ---- */
 
+/* Whether the next work waits for it. */
 static bool is_between(const pl_ir_pass *pass, uint32_t i) {
-  const pl_ir_act *act = &pass->acts[i], *next = &pass->acts[i + 1];
-  if (act->after_unit || i + 1 == pass->n_acts || next->kind != PL_IR_ACT_WORK) return false;
-  for (uint32_t k = 0; k < next->n_awaited; k++)
-    if (next->awaited[k] == act->output) return true;
+  const uint32_t *tasks = pass->acts[i].output;
+  uint32_t next = i + 1;
+  while (next < pass->n_acts && pass->acts[next].kind == PL_IR_ACT_MEET)
+    next++;
+  if (pass->acts[i].after_unit || next == pass->n_acts || pass->acts[next].kind != PL_IR_ACT_WORK) return false;
+  for (uint32_t k = 0; k < pass->acts[next].n_awaited; k++)
+    if (pass->acts[next].awaited[k] == tasks) return true;
   return false;
 }
 
@@ -88,12 +92,12 @@ static bool may_fuse(const fusing *state, const pl_ir_passes *passes, const pl_i
   const pl_ir_act *meet = &pass->acts[i + 1], *next = &pass->acts[i + 2];
   if (meet->kind != PL_IR_ACT_MEET || meet->meeting.stream != PL_STREAM_FEATURE || meet->after_unit ||
       meet->input != NULL || next->kind != PL_IR_ACT_WORK || next->stretch == NULL || next->n_awaited != 1 ||
-      next->awaited[0] != meet->output || count_readers(passes, meet->output) != 1)
+      next->awaited[0] != meet->output)
     return false;
   const pl_ir_pattern *pattern = pl_ir_graph_pattern_of_meeting(own, &meet->meeting);
   for (uint32_t d = 0; d < own->now->n_devices; d++)
     if (!is_alone(state, pl_ir_graph_class_of_transfer(own, pattern, own->now->devices[d]))) return false;
-  return true;
+  return count_readers(passes, meet->output) == 1;
 }
 
 static uint32_t profile_of(const pl_ir_graphing *own, uint32_t d) {

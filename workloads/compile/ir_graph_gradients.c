@@ -31,20 +31,18 @@ static pl_ir_reduction *find(const pl_ir_graphing *own, const char *path) {
 /* ---- what an update reduces ---- */
 
 /* The collective that takes a gradient, perhaps cast; NULL: none, or several. */
-static const pl_ir_op *meeting_of(const pl_ir_function *f, int32_t value) {
-  const pl_ir_op *found = NULL;
-  for (int32_t i = 0; i < f->n_ops; i++)
-    for (int32_t k = 0; k < f->ops[i].n_inputs; k++) {
-      if (f->ops[i].inputs[k] != value) continue;
-      if (found != NULL) return NULL;
-      found = &f->ops[i];
-    }
-  if (found != NULL && is(found, "cast")) return meeting_of(f, found->first_output);
-  return found != NULL && is_meeting(found) ? found : NULL;
+static const pl_ir_op *meeting_of(pl_ir_graphing *own, int32_t function, int32_t value) {
+  const pl_ir_function *f = own->module->functions[function];
+  const int32_t *readers = pl_ir_graph_readers(own, function);
+  if (readers == NULL) return NULL; /* the arena knows */
+  while (readers[value] >= 0 && is(&f->ops[readers[value]], "cast"))
+    value = f->ops[readers[value]].first_output;
+  return readers[value] >= 0 && is_meeting(&f->ops[readers[value]]) ? &f->ops[readers[value]] : NULL;
 }
 
-static bool note(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *gradient, const char *prefix) {
-  const pl_ir_op *op = meeting_of(f, gradient->first_output);
+static bool note(pl_ir_graphing *own, int32_t function, const pl_ir_op *gradient, const char *prefix) {
+  const pl_ir_function *f = own->module->functions[function];
+  const pl_ir_op *op = meeting_of(own, function, gradient->first_output);
   const char *path = pl_ir_graph_join(own, prefix, gradient->path);
   pl_ir_reduction *made = PL_TAKE(own->arena, pl_ir_reduction, 1);
   if (path == NULL || made == NULL) return false;
@@ -63,7 +61,7 @@ static bool scan(pl_ir_graphing *own, int32_t function, const char *prefix) {
   const pl_ir_function *f = own->module->functions[function];
   for (int32_t i = 0; i < f->n_ops; i++) {
     const pl_ir_op *op = &f->ops[i];
-    if (is(op, "gradient") && !note(own, f, op, prefix)) return false;
+    if (is(op, "gradient") && !note(own, function, op, prefix)) return false;
     if (!is(op, "call")) continue;
     const char *inner = pl_ir_graph_join(own, prefix, op->path);
     if (inner == NULL || !scan(own, op->callee, inner)) return false;
@@ -219,17 +217,11 @@ bool pl_ir_graph_adds_shards(const pl_ir_graphing *own, const pl_ir_op *op, uint
 }
 
 /* The one op that reads a value; NULL: none, or several, or a result. */
-static const pl_ir_op *reader_of(const pl_ir_function *f, int32_t value) {
-  const pl_ir_op *found = NULL;
+static const pl_ir_op *reader_of(pl_ir_graphing *own, const pl_ir_function *f, int32_t value) {
+  const int32_t *readers = pl_ir_graph_readers(own, own->function);
   for (int32_t i = 0; i < f->n_results; i++)
     if (f->results[i] == value) return NULL;
-  for (int32_t i = 0; i < f->n_ops; i++)
-    for (int32_t k = 0; k < f->ops[i].n_inputs; k++) {
-      if (f->ops[i].inputs[k] != value) continue;
-      if (found != NULL) return NULL;
-      found = &f->ops[i];
-    }
-  return found;
+  return readers != NULL && readers[value] >= 0 ? &f->ops[readers[value]] : NULL;
 }
 
 pl_code pl_ir_graph_defer_shard(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values,
@@ -237,7 +229,7 @@ pl_code pl_ir_graph_defer_shard(pl_ir_graphing *own, const pl_ir_function *f, co
   *deferred = false;
   if (own->module->level != PL_IR_KERNELS || !own->framework->gathers.gathers_ahead || !is(op, "reduce_scatter"))
     return PL_OK;
-  const pl_ir_op *reader = reader_of(f, op->first_output);
+  const pl_ir_op *reader = reader_of(own, f, op->first_output);
   if (values[op->inputs[0]].tasks != NULL || reader == NULL ||
       (own->doings[own->function].ops[reader - f->ops] & PL_IR_DOES_ONLY_ADD) == 0)
     return PL_OK;
@@ -269,12 +261,12 @@ pl_code pl_ir_graph_send_shards(pl_ir_graphing *own) {
   return PL_OK;
 }
 
-void pl_ir_graph_gradient(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values) {
+void pl_ir_graph_gradient(pl_ir_graphing *own, const pl_ir_op *op, pl_ir_arrival *values) {
   if (own->module->level != PL_IR_KERNELS || !is(op, "gradient")) return;
   const char *path = pl_ir_graph_path(own, op->path);
   const pl_ir_reduction *reduction = path != NULL ? find(own, path) : NULL;
   if (reduction == NULL || reduction->tasks == NULL) return;
-  const pl_ir_op *meeting = meeting_of(f, op->first_output);
+  const pl_ir_op *meeting = meeting_of(own, own->function, op->first_output);
   values[meeting != NULL ? meeting->first_output : op->first_output].tasks = reduction->tasks;
 }
 
@@ -284,7 +276,7 @@ bool pl_ir_graph_defer_gather(pl_ir_graphing *own, const pl_ir_function *f, cons
                               const pl_ir_arrival *values) {
   if (own->module->level != PL_IR_KERNELS || own->category != PL_CATEGORY_OPTIMIZER || !is(op, "all_gather"))
     return false;
-  const pl_ir_op *reader = reader_of(f, op->first_output);
+  const pl_ir_op *reader = reader_of(own, f, op->first_output);
   if (values[op->inputs[0]].tasks != NULL || reader == NULL || !is(reader, "store")) return false;
   const pl_ir_meeting meeting = pl_ir_graph_meeting_of(own, f, op);
   uint32_t i = 0;

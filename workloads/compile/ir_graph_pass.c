@@ -99,6 +99,7 @@ static pl_code note_list(pl_ir_graphing *own, pl_ir_step_walk walk, const int32_
   const pl_ir_class *class = own->now->class;
   if (!take_passes(own, class, passes)) return pl_ir_graph_no_memory(own);
   PL_TRY(pl_ir_graph_find_reductions(own));
+  own->heard = (pl_hash_index){.count = 0};
   for (int32_t s = 0; s <= class->n_steps; s++) {
     if (passes->is_noted[places[s]]) continue;
     pl_ir_pass *pass = own->noted = &passes->steps[places[s]];

@@ -143,6 +143,7 @@ typedef enum pl_ir_does {
 /* Of a function: bits of the above by op; what it does as a whole. */
 typedef struct pl_ir_doing {
   uint16_t *ops;
+  int32_t *readers;        /* pl_ir_graph_readers */
   pl_ir_meeting *meetings; /* by op, in a pass; without a label: not yet asked for */
   bool gathers_params, keeps_in_host, reads_from_host;
 } pl_ir_doing;
@@ -274,6 +275,7 @@ typedef struct pl_ir_graphing {
   /* Tasks, per device, that what is computed next waits for. */
   uint32_t **awaited;
   uint32_t n_awaited, room_awaited;
+  pl_hash_index heard;              /* tasks that work behind the list has waited for */
   pl_hash_index promises, messages; /* sums by keys; messages by classes and tags */
   uint32_t graph;                   /* number of the one that is made */
   pl_ir_passes *passes;             /* per class; NULL: what steps do is done at once */
@@ -292,6 +294,10 @@ static inline bool pl_ir_graph_is_absent(const pl_ir_graphing *own, uint32_t dev
 
 /* ---- ir_graph_doing.c: names, read once ---- */
 const pl_ir_doing *pl_ir_graph_doing(pl_ir_graphing *own, int32_t function); /* NULL: no memory */
+/* Per value the index of the one op that reads it, once; negative: there is none, or there are several. NULL: no
+ * memory.
+ */
+const int32_t *pl_ir_graph_readers(pl_ir_graphing *own, int32_t function);
 /* "decoder.h.3", of the calls that are open; "": none has an instance. */
 const char *pl_ir_graph_prefix(pl_ir_graphing *own, pl_ir_prefix *prefix);
 /* "a.b"; either may be empty. NULL: no memory. */
@@ -331,7 +337,7 @@ bool pl_ir_graph_adds_shards(const pl_ir_graphing *own, const pl_ir_op *op, uint
 /* Buckets that are full, or all of them, begin their way. */
 pl_code pl_ir_graph_send_buckets(pl_ir_graphing *own, bool all);
 /* The gradient of a path that is on its way since the backward pass: as the update reads it. */
-void pl_ir_graph_gradient(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values);
+void pl_ir_graph_gradient(pl_ir_graphing *own, const pl_ir_op *op, pl_ir_arrival *values);
 /* A reduction whose shard is only added up: it goes out with those of its function, behind what the next one gathers,
  * which would else wait on their stream for the end of this one. *deferred false: it goes at once. */
 pl_code pl_ir_graph_defer_shard(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values,

@@ -151,9 +151,26 @@ pl_code pl_ir_graph_flush(pl_ir_graphing *own) {
   return pl_ir_graph_act(own, &act);
 }
 
+/* Whether work in what follows the list has waited for these tasks before: then all that comes does. Gradients of many
+ * parameters come in one bucket. */
+static bool is_heard(pl_ir_graphing *own, const uint32_t *tasks) {
+  uint64_t hash = pl_hash_word(13, (uint64_t)(uintptr_t)tasks);
+  uint32_t probe = 0;
+  const void *known;
+  if (own->noted == NULL || own->microbatch != PL_IR_NONE || own->options->names) return false;
+  while ((known = pl_hash_index_find(&own->heard, hash, &probe)) != NULL)
+    if (known == tasks) return true;
+  pl_hash_index_put(&own->heard, hash, tasks, own->arena); /* the arena knows */
+  return false;
+}
+
 /* What is computed from here on waits for these tasks. */
 pl_code pl_ir_graph_await(pl_ir_graphing *own, pl_ir_arrival *value) {
   if (value->tasks == NULL) return PL_OK;
+  if (is_heard(own, value->tasks)) {
+    value->tasks = NULL;
+    return PL_OK;
+  }
   if (own->n_parts > 0) PL_TRY(pl_ir_graph_flush(own));
   own->awaited = (uint32_t **)pl_arena_grown(own->arena, (const void *)own->awaited, own->n_awaited, 1,
                                              sizeof(*own->awaited), &own->room_awaited);
