@@ -1,6 +1,7 @@
 /* Programs whose microbatches are leapt over equal those that play them all, bit for bit: times and their division,
- * what runs, FLOPs, memory, the interval, and every line of the explanation. Programs of random strategies on random
- * clusters, of random trees on shipped platforms, and both with steps of their lists exchanged as by hand.
+ * what runs, FLOPs, memory, the interval, and every line of the explanation; and so do those whose devices are folded
+ * and whose passes are fused. Programs of random strategies on random clusters, of random trees on shipped platforms,
+ * and both with steps of their lists exchanged as by hand.
  *
  * That the cases hold what can go wrong is counted, not hoped for. PACELINE_SEED chooses the first seed, PACELINE_CASES
  * how many. */
@@ -41,6 +42,7 @@ typedef struct problem {
   pl_ir_module module;
   pl_simulate_options options;
   bool asks; /* for an explanation */
+  bool is_fused;
 } problem;
 
 /* ---- equal bits ---- */
@@ -98,16 +100,27 @@ enum feature {
   FEATURE_EDITED,
   FEATURE_EXPLAINED,
   FEATURE_SLOW,
+  FEATURE_FUSED,
   N_FEATURES
 };
 
-static const char *const feature_names[N_FEATURES] = {
-    "one list",           "6 lists and more",   "all forwards first",
-    "fewer microbatches", "passes for weights", "several chunks a list",
-    "offloaded",          "late host",          "gathers ahead",
-    "analytic",           "unfolded",           "two kinds of devices",
-    "ops, not kernels",   "steps exchanged",    "explained",
-    "slow devices"};
+static const char *const feature_names[N_FEATURES] = {"one list",
+                                                      "6 lists and more",
+                                                      "all forwards first",
+                                                      "fewer microbatches",
+                                                      "passes for weights",
+                                                      "several chunks a list",
+                                                      "offloaded",
+                                                      "late host",
+                                                      "gathers ahead",
+                                                      "analytic",
+                                                      "unfolded",
+                                                      "two kinds of devices",
+                                                      "ops, not kernels",
+                                                      "steps exchanged",
+                                                      "explained",
+                                                      "slow devices",
+                                                      "fused"};
 
 typedef struct tally {
   uint32_t n_cases, n_leapt, n_wrong, n_refused;
@@ -144,7 +157,8 @@ static void count(const problem *own, bool edited, const pl_program_report *leap
                                 [FEATURE_OPS] = module->level != PL_IR_KERNELS,
                                 [FEATURE_EDITED] = edited,
                                 [FEATURE_EXPLAINED] = own->asks,
-                                [FEATURE_SLOW] = own->options.stragglers != NULL};
+                                [FEATURE_SLOW] = own->options.stragglers != NULL,
+                                [FEATURE_FUSED] = own->is_fused};
   bool leaps = leapt->n_played < module->n_microbatches;
   for (int i = 0; i < N_FEATURES; i++) {
     all->cases[i] += has[i];
@@ -176,18 +190,26 @@ static const char *difference_of_straggling(const pl_straggling *a, const pl_str
   return a->without_s[0] != b->without_s[0] ? "without an entry" : NULL;
 }
 
-/* What is leapt over is folded as well. */
-static const char *difference_to_unfolded(const problem *own, const pl_program_report *folded) {
+static void simulate_other(const problem *own, pl_arena *arena, outcome *out) {
+  pl_error error = PL_ERROR_INIT;
+  if (!simulate(own, true, arena, out, &error)) fail_msg("seed %" PRIu64 ": %s", own->seed, error.message);
+}
+
+/* What is leapt over is folded as well, and then passes are fused. */
+static const char *difference_to_unfolded(problem *own, const pl_program_report *folded) {
   pl_arena arena;
   problem other = *own;
-  outcome unfolded;
-  pl_error error = PL_ERROR_INIT;
+  outcome unfolded, unfused;
   pl_arena_init(&arena, 0);
+  other.options.fuse = false;
+  simulate_other(&other, &arena, &unfused);
+  own->is_fused = folded->n_tasks < unfused.report.n_tasks;
+  const char *found = difference_of_reports(&unfused.report, folded) != NULL ? "unfused" : NULL;
   other.options.fold = false;
-  if (!simulate(&other, true, &arena, &unfolded, &error)) fail_msg("seed %" PRIu64 ": %s", own->seed, error.message);
-  const char *found = difference_of_reports(&unfolded.report, folded);
+  simulate_other(&other, &arena, &unfolded);
+  if (difference_of_reports(&unfolded.report, folded) != NULL) found = "unfolded";
   pl_arena_release(&arena);
-  return found != NULL ? "unfolded" : NULL;
+  return found;
 }
 
 static void compare(problem *own, bool edited, tally *all) {
@@ -199,6 +221,7 @@ static void compare(problem *own, bool edited, tally *all) {
   pl_arena_init(&arena, 0);
   own->options.residuals = &residuals;
   own->options.program_aspects = &aspects;
+  own->is_fused = false;
   if (!simulate(own, false, &arena, &whole, &error)) {
     all->n_refused++;
   } else if (!simulate(own, true, &arena, &leapt, &error)) {

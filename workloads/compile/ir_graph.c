@@ -47,7 +47,7 @@ static pl_code run_op(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_
   if (deferred) return PL_OK;
   if ((does & PL_IR_DOES_MOVE) != 0) return pl_ir_graph_move(own, f, op, values);
   if ((does & PL_IR_DOES_OFFLOAD) != 0) return pl_ir_graph_offload(own, f, op, values);
-  if ((does & PL_IR_DOES_READ_GRADIENT) != 0) pl_ir_graph_gradient(own, f, op, values);
+  if ((does & PL_IR_DOES_READ_GRADIENT) != 0) pl_ir_graph_gradient(own, op, values);
   if (pl_ir_graph_adds_shards(own, op, does, values))
     return (does & PL_IR_DOES_ADD) != 0 ? pl_ir_graph_added(own, op, values) : PL_OK;
   for (int32_t i = 0; i < op->n_inputs; i++)
@@ -78,21 +78,6 @@ static pl_code run_function(pl_ir_graphing *own, int32_t function, const pl_ir_a
   if (own->is_last && own->framework->gradients.overlaps_gradients) PL_TRY(pl_ir_graph_send_buckets(own, false));
   own->depth--;
   return PL_OK;
-}
-
-/* Whether no later step adds to the gradients of this step's chunk. */
-static bool is_last_of_chunk(const pl_ir_class *class, int32_t step) {
-  for (int32_t s = step + 1; s < class->n_steps; s++)
-    if (class->steps[s].chunk == class->steps[step].chunk && class->steps[s].kind == class->steps[step].kind)
-      return false;
-  return class->steps[step].kind != PL_IR_STEP_F;
-}
-
-static bool is_first_of_chunk(const pl_ir_class *class, int32_t step) {
-  for (int32_t s = 0; s < step; s++)
-    if (class->steps[s].chunk == class->steps[step].chunk && class->steps[s].kind == class->steps[step].kind)
-      return false;
-  return true;
 }
 
 /* ---- lanes ---- */
@@ -129,45 +114,68 @@ static void begin_step(pl_ir_graphing *own, int32_t step) {
 
 /* ---- lists ---- */
 
-static pl_code run_list(pl_ir_graphing *own) {
-  const pl_ir_class *class = own->now->class;
-  begin_lane(own);
-  PL_TRY(pl_ir_graph_find_reductions(own));
-  PL_TRY(pl_ir_graph_begin_offload(own));
-  bool records = own->fold != NULL && own->fold->is_recording;
-  for (int32_t s = 0; s < class->n_steps; s++) {
-    const pl_ir_step *step = &class->steps[s];
-    if (records && !is_first_of_chunk(class, s) && !is_last_of_chunk(class, s)) continue; /* does what others do */
-    int32_t c = 0;
-    while (class->chunks[c].chunk != step->chunk)
-      c++;
-    const pl_ir_chunk *chunk = &class->chunks[c];
-    begin_step(own, s);
-    if (own->module->n_fewer > 0) pl_ir_graph_flush(own); /* others may pass over the next */
-    own->microbatch = step->microbatch;
-    own->chunk = step->chunk;
-    own->is_last = is_last_of_chunk(class, s);
-    own->category = step->kind == PL_IR_STEP_F ? PL_CATEGORY_FORWARD : PL_CATEGORY_BACKWARD;
-    PL_TRY(pl_ir_graph_begin_step(own, chunk, (pl_ir_step_kind)step->kind));
-    PL_TRY(run_function(own,
-                        step->kind == PL_IR_STEP_F   ? chunk->forward
-                        : step->kind == PL_IR_STEP_B ? chunk->backward
-                                                     : chunk->weights,
-                        NULL, NULL));
-    PL_TRY(pl_ir_graph_send_shards(own));
-    if (own->n_parts > 0) pl_ir_graph_flush(own); /* a step's tasks are its own */
-  }
-  begin_step(own, class->n_steps);
-  if (own->module->n_fewer > 0) pl_ir_graph_flush(own);
+static pl_code walk_step(pl_ir_graphing *own, const pl_ir_step *step, bool is_last) {
+  int32_t c = 0;
+  while (own->now->class->chunks[c].chunk != step->chunk)
+    c++;
+  const pl_ir_chunk *chunk = &own->now->class->chunks[c];
+  own->microbatch = step->microbatch;
+  own->chunk = step->chunk;
+  own->is_last = is_last;
+  own->category = step->kind == PL_IR_STEP_F ? PL_CATEGORY_FORWARD : PL_CATEGORY_BACKWARD;
+  PL_TRY(pl_ir_graph_begin_step(own, chunk, (pl_ir_step_kind)step->kind));
+  PL_TRY(run_function(own,
+                      step->kind == PL_IR_STEP_F   ? chunk->forward
+                      : step->kind == PL_IR_STEP_B ? chunk->backward
+                                                   : chunk->weights,
+                      NULL, NULL));
+  PL_TRY(pl_ir_graph_send_shards(own));
+  return own->n_parts > 0 ? pl_ir_graph_flush(own) : PL_OK; /* a step's tasks are its own */
+}
+
+static pl_code walk_update(pl_ir_graphing *own) {
   own->microbatch = PL_IR_NONE;
   own->is_last = own->is_late = false;
   PL_TRY(pl_ir_graph_send_buckets(own, true));
   own->category = PL_CATEGORY_OPTIMIZER;
   own->updates = false;
-  if (class->update != PL_IR_NONE) PL_TRY(run_function(own, class->update, NULL, NULL));
+  if (own->now->class->update != PL_IR_NONE) PL_TRY(run_function(own, own->now->class->update, NULL, NULL));
   PL_TRY(pl_ir_graph_send_gathers(own));
-  pl_ir_graph_flush(own);
+  return pl_ir_graph_flush(own);
+}
+
+static pl_code walk(pl_ir_graphing *own, int32_t step, bool is_last) {
+  const pl_ir_class *class = own->now->class;
+  return step < class->n_steps ? walk_step(own, &class->steps[step], is_last) : walk_update(own);
+}
+
+static bool take_units(pl_ir_graphing *own) {
+  own->unit = PL_TAKE(own->arena, uint32_t, own->now->n_devices + 1);
+  own->unit_before = PL_TAKE(own->arena, uint32_t, own->now->n_devices + 1);
+  for (uint32_t d = 0; !own->arena->failed && d < own->now->n_devices; d++)
+    own->unit[d] = own->unit_before[d] = PL_NONE;
+  return !own->arena->failed;
+}
+
+/* Step by step, each at once. */
+static pl_code walk_list(pl_ir_graphing *own) {
+  const pl_ir_class *class = own->now->class;
+  const int32_t *places = pl_ir_graph_places(own, class);
+  if (places == NULL) return pl_ir_graph_no_memory(own);
+  PL_TRY(pl_ir_graph_find_reductions(own));
+  PL_TRY(pl_ir_graph_begin_offload(own));
+  for (int32_t s = 0; s <= class->n_steps; s++) {
+    begin_step(own, s);
+    if (own->module->n_fewer > 0) PL_TRY(pl_ir_graph_flush(own)); /* others may pass over the next */
+    PL_TRY(walk(own, s, pl_ir_graph_is_last(places[s])));
+  }
   return PL_OK;
+}
+
+static pl_code run_list(pl_ir_graphing *own) {
+  begin_lane(own);
+  if (!take_units(own)) return pl_ir_graph_no_memory(own);
+  return own->passes != NULL ? pl_ir_graph_do_list(own, begin_step) : walk_list(own);
 }
 
 /* ---- all devices ---- */
@@ -194,31 +202,25 @@ static bool take_crew(pl_ir_graphing *own, const pl_ir_class *class, pl_ir_crew 
   return !own->arena->failed;
 }
 
-static pl_code take_devices(pl_ir_graphing *own) {
-  uint32_t n = pl_ir_mesh_devices(&own->module->mesh);
-  for (uint32_t device = 0; device < n; device++)
-    add_device(own, own->places[device] != PL_IR_NOWHERE ? own->places[device] : 0, 1); /* 0: where nothing runs */
-  own->crews = PL_TAKE(own->arena, pl_ir_crew, own->module->n_classes + 1);
-  if (own->crews == NULL) return pl_ir_graph_no_memory(own);
-  for (int32_t c = 0; c < own->module->n_classes; c++)
-    if (!take_crew(own, &own->module->classes[c], &own->crews[c])) return pl_ir_graph_no_memory(own);
+/* All devices of each class, as when nothing has been done yet. */
+static pl_code take_whole_crews(pl_ir_graphing *own) {
+  bool fresh = own->whole == NULL;
+  if (fresh) own->whole = PL_TAKE(own->arena, pl_ir_crew, own->module->n_classes + 1);
+  if (own->whole == NULL) return pl_ir_graph_no_memory(own);
+  for (int32_t c = 0; c < own->module->n_classes; c++) {
+    pl_ir_crew *crew = &own->whole[c];
+    if (fresh && !take_crew(own, &own->module->classes[c], crew)) return pl_ir_graph_no_memory(own);
+    crew->class = &own->module->classes[c]; /* of what is played */
+    for (uint32_t d = 0; d < crew->n_devices; d++)
+      crew->last[d] = PL_NONE;
+  }
+  own->crews = own->whole;
   return PL_OK;
 }
 
-/* One device of each class while it is recorded. */
-static pl_code take_first_devices(pl_ir_graphing *own) {
-  own->crews = PL_TAKE(own->arena, pl_ir_crew, own->module->n_classes + 1);
-  if (own->crews == NULL) return pl_ir_graph_no_memory(own);
-  for (int32_t c = 0; c < own->module->n_classes; c++) {
-    pl_ir_crew *crew = &own->crews[c];
-    if (!take_crew(own, &own->module->classes[c], crew)) return pl_ir_graph_no_memory(own);
-    crew->n_devices = 1;
-    crew->numbers = PL_TAKE(own->arena, uint32_t, 1);
-    if (crew->numbers == NULL) return pl_ir_graph_no_memory(own);
-    crew->numbers[0] = (uint32_t)c;
-    add_device(own, own->places[crew->devices[0]], 1);
-  }
-  return PL_OK;
+static void add_devices(pl_ir_graphing *own) {
+  for (uint32_t device = 0; device < pl_ir_mesh_devices(&own->module->mesh); device++)
+    add_device(own, own->places[device] != PL_IR_NOWHERE ? own->places[device] : 0, 1); /* 0: where nothing runs */
 }
 
 /* The first of each class of interchangeable ones, each in the crew of its list. */
@@ -245,8 +247,8 @@ static pl_code take_representatives(pl_ir_graphing *own) {
   return PL_OK;
 }
 
-/* Builder, and what is found while lists run, anew. */
-static pl_code begin(pl_ir_graphing *own, pl_ir_folding *fold) {
+/* Builder, and what is found while lists run, anew. Notes go by the names of one builder. */
+static pl_code begin(pl_ir_graphing *own) {
   const pl_ir_module *module = own->module;
   const pl_ir_graphing fresh = {.cluster = own->cluster,
                                 .module = module,
@@ -261,11 +263,16 @@ static pl_code begin(pl_ir_graphing *own, pl_ir_folding *fold) {
                                 .prices = own->prices,
                                 .again = own->again,
                                 .transfers = own->transfers,
-                                .fold = fold,
                                 .played = own->played,
                                 .reductions = own->reductions,
-                                .doings = own->doings};
+                                .doings = own->doings,
+                                .messages = own->messages,
+                                .passes = own->passes,
+                                .whole = own->whole,
+                                .graph = own->graph + 1};
   *own = fresh;
+  if (own->options->names && own->passes != NULL)
+    memset(own->passes, 0, (size_t)module->n_classes * sizeof *own->passes);
   *own->made = (pl_ir_graph){0};
   own->builder = pl_graph_builder_take(own->arena, PL_STREAMS_IN_ORDER);
   own->loads = PL_TAKE(own->arena, pl_ir_load, 2 * (size_t)module->n_functions + 1);
@@ -295,19 +302,6 @@ static bool moves_otherwise(const pl_ir_module *module) {
   return false;
 }
 
-/* All devices of each class. *all: every device of the mesh is of one. */
-static pl_code take_whole_crews(pl_ir_graphing *own, pl_ir_folding *fold, bool *all) {
-  uint32_t n = 0;
-  fold->whole = PL_TAKE(own->arena, pl_ir_crew, own->module->n_classes + 1);
-  if (fold->whole == NULL) return pl_ir_graph_no_memory(own);
-  for (int32_t c = 0; c < own->module->n_classes; c++) {
-    if (!take_crew(own, &own->module->classes[c], &fold->whole[c])) return pl_ir_graph_no_memory(own);
-    n += fold->whole[c].n_devices;
-  }
-  *all = n == pl_ir_mesh_devices(&own->module->mesh);
-  return PL_OK;
-}
-
 /* ---- graphs of one program ---- */
 
 struct pl_ir_graph_maker {
@@ -317,19 +311,23 @@ struct pl_ir_graph_maker {
   bool has_tried, folds; /* to find devices that are alike; there are */
 };
 
+static uint32_t count_devices(const pl_ir_graphing *own) {
+  uint32_t n = 0;
+  for (int32_t c = 0; c < own->module->n_classes; c++)
+    n += own->whole[c].n_devices;
+  return n;
+}
+
 /* Which devices are alike; not in a module where something stands in the way. */
 static pl_code find_alike(pl_ir_graph_maker *maker) {
   pl_ir_graphing *own = &maker->own;
-  bool all = false;
+  uint32_t n = pl_ir_mesh_devices(&own->module->mesh);
   maker->has_tried = true;
-  if (!own->options->fold || own->options->names || own->module->n_fewer > 0 || moves_otherwise(own->module))
+  if (!own->options->fold || own->options->names || own->module->n_fewer > 0 || own->passes == NULL || n < 4 ||
+      count_devices(own) != n)
     return PL_OK;
-  maker->fold = (pl_ir_folding){.arena = own->arena, .is_recording = true};
-  PL_TRY(take_whole_crews(own, &maker->fold, &all));
-  if (!all || pl_ir_mesh_devices(&own->module->mesh) < 4) return PL_OK;
-  PL_TRY(begin(own, &maker->fold));
-  PL_TRY(take_first_devices(own));
-  PL_TRY(run_lists(own));
+  maker->fold = (pl_ir_folding){.arena = own->arena, .whole = own->whole};
+  own->fold = &maker->fold;
   return pl_ir_graph_fold(own, &maker->folds);
 }
 
@@ -361,6 +359,7 @@ pl_code pl_ir_graph_maker_take(const pl_cluster *cluster, const pl_ir_module *mo
   own->again = PL_TAKE(arena, bool *, (size_t)module->n_functions + 1);
   own->doings = PL_TAKE(arena, pl_ir_doing, (size_t)module->n_functions + 1);
   own->reductions = PL_TAKE(arena, pl_ir_reductions, (size_t)module->n_classes + 1);
+  if (!moves_otherwise(module)) own->passes = PL_TAKE(arena, pl_ir_passes, (size_t)module->n_classes + 1);
   if (arena->failed) return pl_ir_graph_no_memory(own);
   pl_ir_transfers_init(&own->transfers, cluster, &options->collective, arena);
   if (module->places != NULL) own->transfers.places = places;
@@ -373,9 +372,14 @@ pl_code pl_ir_graph_make(pl_ir_graph_maker *maker, const pl_ir_played *played, p
   own->made = made;
   own->played = played;
   own->module = played != NULL ? &played->module : maker->module;
+  PL_TRY(begin(own));
+  PL_TRY(take_whole_crews(own));
+  PL_TRY(pl_ir_graph_note_passes(own, walk));
   if (!maker->has_tried) PL_TRY(find_alike(maker));
-  PL_TRY(begin(own, maker->folds ? &maker->fold : NULL));
-  PL_TRY(maker->folds ? take_representatives(own) : take_devices(own));
+  own->fold = maker->folds ? &maker->fold : NULL;
+  if (!maker->folds) add_devices(own);
+  if (maker->folds) PL_TRY(take_representatives(own));
+  if (maker->folds && own->options->fuse) PL_TRY(pl_ir_graph_fuse(own));
   PL_TRY(run_lists(own));
   pl_transfer_table *table = maker->folds ? maker->fold.table : PL_TAKE(own->arena, pl_transfer_table, 1);
   if (table == NULL) return pl_ir_graph_no_memory(own);

@@ -6,9 +6,11 @@
  * others: feature), and is waited for where its value is first read, as a framework that launches it on another stream
  * waits by an event. A send starts when its value is there; its receiver waits where it reads what came.
  *
- * Nothing is fused: O(devices * (ops behind all steps)) tasks at most, one per stretch of computing; a step's tasks are
- * its own, so that each list is a lane (core/cluster/lanes.h), and microbatches that recur can be left to the engine.
- * Devices that are alike are folded (ir_graph_fold.c): O(classes of devices) tasks, the same dates.
+ * What a step does is noted once, act by act (ir_graph_pass.c), and done for every microbatch: O(devices * acts) tasks,
+ * one per stretch of computing; a step's tasks are its own, so that each list is a lane (core/cluster/lanes.h), and
+ * microbatches that recur can be left to the engine. Devices that are alike are folded (ir_graph_fold.c): O(classes of
+ * devices * acts) tasks, the same dates; and there collectives that nobody contends with are parts of the work around
+ * them (ir_graph_fuse.c), so that a pass is a task or two.
  * Device i of the mesh is device i of the cluster.
  */
 #ifndef PL_WORKLOADS_IR_GRAPH_H
@@ -26,6 +28,7 @@ typedef struct pl_ir_graph_options {
   const pl_framework *framework; /* of a program of level kernels: what it says of its kernels; NULL: ideal */
   bool names;                    /* for timelines */
   bool fold;                     /* one device for each class of interchangeable ones, where there are some */
+  bool fuse;                     /* where it is folded, collectives that nobody contends with become parts of work */
   bool no_overlap_factor;        /* ignore the profiles' gamma */
   bool spendings;                /* says what devices compute, and of which collectives transfers are */
 } pl_ir_graph_options;
@@ -42,6 +45,13 @@ typedef struct pl_ir_spending {
   const uint8_t *sources; /* pl_cost_source, likewise */
 } pl_ir_spending;
 
+/* Collectives that are parts of work (ir_graph_fuse.c), so often one that takes so long. */
+typedef struct pl_ir_within {
+  uint32_t device, spec; /* of the graph */
+  uint64_t n;
+  pl_ticks ticks;
+} pl_ir_within;
+
 typedef struct pl_ir_graph {
   pl_graph graph;
   pl_lanes lanes;                             /* where something is left out */
@@ -54,6 +64,8 @@ typedef struct pl_ir_graph {
   double flops;                               /* of all devices */
   const pl_ir_spending *spendings;            /* NULL: not asked for */
   uint32_t n_spendings;
+  const pl_ir_within *insides; /* likewise */
+  uint32_t n_insides;
   const pl_ir_sent *sent; /* per transfer spec of the graph */
 } pl_ir_graph;
 

@@ -57,6 +57,24 @@ const pl_ir_doing *pl_ir_graph_doing(pl_ir_graphing *own, int32_t function) {
   return made;
 }
 
+enum { NOBODY = -1, SEVERAL = -2 };
+
+const int32_t *pl_ir_graph_readers(pl_ir_graphing *own, int32_t function) {
+  const pl_ir_function *f = own->module->functions[function];
+  pl_ir_doing *doing = &own->doings[function];
+  if (doing->readers != NULL) return doing->readers;
+  doing->readers = PL_TAKE(own->arena, int32_t, f->n_values + 1);
+  if (doing->readers == NULL) return NULL;
+  for (int32_t v = 0; v < f->n_values; v++)
+    doing->readers[v] = NOBODY;
+  for (int32_t i = 0; i < f->n_ops; i++)
+    for (int32_t k = 0; k < f->ops[i].n_inputs; k++) {
+      int32_t *reader = &doing->readers[f->ops[i].inputs[k]];
+      *reader = *reader == NOBODY ? i : SEVERAL;
+    }
+  return doing->readers;
+}
+
 const char *pl_ir_graph_join(pl_ir_graphing *own, const char *outer, const char *inner) {
   if (outer[0] == 0) return inner;
   if (inner[0] == 0) return outer;

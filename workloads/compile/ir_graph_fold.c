@@ -1,7 +1,7 @@
 /* See workloads/compile/ir_graph_state.h: one device of each class of interchangeable ones.
  *
- * What a program's devices ask of the network is known before its graph is made: a run of the lists on one device of
- * each alone notes which collectives, messages and sums there are. All of them over all devices are the transfers of a
+ * What a program's devices ask of the network is known before its graph is made: what steps do has been noted
+ * (ir_graph_pass.c). All their collectives, messages and sums over all devices are the transfers of a
  * fold (netmodel/fold/fold.h); the graph is then made of one device per class, with the quotient's links and weights,
  * and has the same dates as that of all. Where something moves otherwise, or data go to hosts, or few devices are
  * alike, nothing is folded.
@@ -47,18 +47,57 @@ pl_ir_crew *pl_ir_graph_whole_crew(const pl_ir_graphing *own) {
   return &own->fold->whole[class_of_crew(own, own->now)];
 }
 
-/* ---- the run on one device of each list ---- */
+/* ---- what lists do together ---- */
 
-static pl_code record(pl_ir_graphing *own, const pl_ir_pattern *pattern, pl_category category, uint32_t *task) {
-  pl_ir_folding *fold = own->fold;
-  if (find(fold, pattern) == NULL) {
-    fold->patterns = (pl_ir_pattern *)pl_arena_grown(fold->arena, fold->patterns, fold->n_patterns, 1,
-                                                     sizeof *fold->patterns, &fold->room_patterns);
-    if (fold->patterns == NULL) return pl_ir_graph_no_memory(own);
-    fold->patterns[fold->n_patterns++] = *pattern;
+static bool note(pl_ir_folding *fold, const pl_ir_pattern *pattern) {
+  if (find(fold, pattern) != NULL) return true;
+  fold->patterns = (pl_ir_pattern *)pl_arena_grown(fold->arena, fold->patterns, fold->n_patterns, 1,
+                                                   sizeof *fold->patterns, &fold->room_patterns);
+  if (fold->patterns == NULL) return false;
+  fold->patterns[fold->n_patterns++] = *pattern;
+  return true;
+}
+
+static pl_ir_pattern pattern_of_message(const pl_ir_message *message, double bytes) {
+  return (pl_ir_pattern){.class = message->to, .from = message->from, .kind = PL_SEND, .bytes = bytes};
+}
+
+static pl_ir_pattern pattern_of_sum(const pl_ir_graphing *own, const pl_ir_act *act) {
+  return (pl_ir_pattern){.class = class_of_crew(own, own->now),
+                         .from = PL_IR_NONE,
+                         .classes = act->classes,
+                         .kind = PL_ALL_REDUCE,
+                         .bytes = act->bytes};
+}
+
+static bool note_act(pl_ir_graphing *own, const pl_ir_act *act) {
+  pl_ir_pattern pattern;
+  switch (act->kind) {
+  case PL_IR_ACT_MEET:
+    pattern = pattern_of_meeting(own, &act->meeting);
+    break;
+  case PL_IR_ACT_SEND:
+  case PL_IR_ACT_RECEIVE:
+    pattern = pattern_of_message(act->message, act->bytes);
+    break;
+  case PL_IR_ACT_SUM:
+    pattern = pattern_of_sum(own, act);
+    break;
+  default:
+    return true;
   }
-  *task = pl_graph_builder_delay(own->builder, 0, category, NULL, 0, PL_NONE, own->microbatch);
-  return PL_OK;
+  return note(own->fold, &pattern);
+}
+
+static bool note_acts(pl_ir_graphing *own) {
+  for (int32_t c = 0; c < own->module->n_classes; c++) {
+    const pl_ir_passes *passes = &own->passes[c];
+    own->now = &own->crews[c];
+    for (int32_t i = 0; i < passes->n_noted; i++)
+      for (uint32_t k = 0; k < passes->steps[passes->noted[i]].n_acts; k++)
+        if (!note_act(own, &passes->steps[passes->noted[i]].acts[k])) return false;
+  }
+  return true;
 }
 
 /* ---- the fold ---- */
@@ -234,6 +273,19 @@ static pl_code refine(pl_ir_graphing *own, const listing *of) {
   return pl_folding_take(&problem, transfers, uses, capacity, arena, &fold->folding, own->error);
 }
 
+/* Which transfers join devices of one class alone. */
+static bool take_members(pl_ir_folding *fold, const listing *of) {
+  const pl_partition *transfers = &fold->folding.fold.transfers, *devices = &fold->folding.fold.devices;
+  fold->member_of = PL_TAKE(fold->arena, uint32_t, transfers->n_classes + 1);
+  for (uint32_t c = 0; fold->member_of != NULL && c < transfers->n_classes; c++) {
+    uint32_t first = of->first_member[transfers->first[c]], end = of->first_member[transfers->first[c] + 1];
+    fold->member_of[c] = devices->class_of[of->members[first].device];
+    for (uint32_t i = first; i < end; i++)
+      if (devices->class_of[of->members[i].device] != fold->member_of[c]) fold->member_of[c] = PL_NONE;
+  }
+  return fold->member_of != NULL;
+}
+
 /* One spec for each class of transfers, over classes of links. */
 static pl_code take_table(pl_ir_graphing *own) {
   pl_ir_folding *fold = own->fold;
@@ -265,96 +317,90 @@ static pl_code take_table(pl_ir_graphing *own) {
 pl_code pl_ir_graph_fold(pl_ir_graphing *own, bool *folds) {
   pl_ir_folding *fold = own->fold;
   listing all = {.own = own};
+  if (!note_acts(own)) return pl_ir_graph_no_memory(own);
   PL_TRY(list_transfers(&all));
   PL_TRY(take_specs(own, &all));
   PL_TRY(refine(own, &all));
   const pl_partition *classes = &fold->folding.fold.devices;
   *folds = classes->n_classes <= CLASSES_MAX && 2 * classes->n_classes <= pl_ir_mesh_devices(&own->module->mesh);
-  if (!*folds) return PL_OK;
-  fold->is_recording = false;
-  return take_table(own);
+  if (*folds && !take_members(fold, &all)) return pl_ir_graph_no_memory(own);
+  return *folds ? take_table(own) : PL_OK;
 }
 
 /* ---- the graph of one device per class ---- */
 
-static uint32_t class_of_transfer(const pl_ir_graphing *own, const pl_ir_pattern *pattern, uint32_t device) {
+const pl_ir_pattern *pl_ir_graph_pattern_of_meeting(pl_ir_graphing *own, const pl_ir_meeting *meeting) {
+  const pl_ir_pattern pattern = pattern_of_meeting(own, meeting);
+  const pl_ir_pattern *at = find(own->fold, &pattern);
+  PL_ASSERT(at != NULL); /* the same passes as when they were noted */
+  return at;
+}
+
+uint32_t pl_ir_graph_class_of_transfer(const pl_ir_graphing *own, const pl_ir_pattern *pattern, uint32_t device) {
   uint32_t transfer = pattern->transfer_of[device];
   return transfer == PL_NONE ? PL_NONE : own->fold->folding.fold.transfers.class_of[transfer];
 }
 
-static double progress_of_class(const pl_ir_graphing *own, uint32_t class) {
+double pl_ir_graph_progress_of_class(const pl_ir_graphing *own, uint32_t class) {
   return own->fold->progress_bytes[own->fold->folding.fold.transfers.first[class]];
 }
 
-pl_code pl_ir_graph_meet_folded(pl_ir_graphing *own, const pl_ir_meeting *meeting, const uint32_t *after,
-                                const pl_ir_arrival *input, pl_ir_arrival *output) {
+pl_code pl_ir_graph_meet_folded(pl_ir_graphing *own, const pl_ir_act *act, const uint32_t *after) {
   const pl_ir_crew *crew = own->now;
-  const pl_ir_pattern pattern = pattern_of_meeting(own, meeting);
-  uint32_t *tasks = PL_TAKE(own->arena, uint32_t, crew->n_devices + 1), streams[CLASSES_MAX];
-  if (tasks == NULL) return pl_ir_graph_no_memory(own);
-  output->tasks = tasks;
-  if (own->fold->is_recording) return record(own, &pattern, meeting->category, tasks);
-  const pl_ir_pattern *at = find(own->fold, &pattern);
-  PL_ASSERT(at != NULL && crew->n_devices <= CLASSES_MAX); /* the same lists as when they were noted */
+  const pl_ir_meeting *meeting = &act->meeting;
+  const pl_ir_pattern *at = pl_ir_graph_pattern_of_meeting(own, meeting);
+  uint32_t *tasks = act->output, streams[CLASSES_MAX];
+  PL_ASSERT(crew->n_devices <= CLASSES_MAX);
   for (uint32_t d = 0; d < crew->n_devices; d++)
     tasks[d] = PL_NONE;
   for (uint32_t d = 0; d < crew->n_devices; d++) {
-    uint32_t class = class_of_transfer(own, at, crew->devices[d]), n = 0;
+    uint32_t class = pl_ir_graph_class_of_transfer(own, at, crew->devices[d]), n = 0;
     if (tasks[d] != PL_NONE) continue;
     for (uint32_t e = d; e < crew->n_devices; e++)
-      if (class_of_transfer(own, at, crew->devices[e]) == class)
+      if (pl_ir_graph_class_of_transfer(own, at, crew->devices[e]) == class)
         streams[n++] = pl_graph_builder_stream(own->builder, crew->numbers[e], meeting->stream);
-    uint32_t task = pl_graph_builder_transfer(own->builder, class, progress_of_class(own, class), meeting->category,
-                                              streams, n, PL_NONE, own->microbatch);
+    uint32_t task = pl_graph_builder_transfer(own->builder, class, pl_ir_graph_progress_of_class(own, class),
+                                              meeting->category, streams, n, PL_NONE, own->microbatch);
     for (uint32_t e = d; e < crew->n_devices; e++) {
-      if (class_of_transfer(own, at, crew->devices[e]) != class) continue;
+      if (pl_ir_graph_class_of_transfer(own, at, crew->devices[e]) != class) continue;
       tasks[e] = task;
       if (after[e] != PL_NONE) pl_graph_builder_edge(own->builder, after[e], task);
-      if (input != NULL && input->tasks != NULL) pl_graph_builder_edge(own->builder, input->tasks[e], task);
+      if (act->input != NULL) pl_graph_builder_edge(own->builder, act->input[e], task);
     }
   }
   own->made->n_collectives += at->n_transfers * own->times;
   return PL_OK;
 }
 
-pl_code pl_ir_graph_message_folded(pl_ir_graphing *own, const pl_ir_crew *from, const pl_ir_crew *to, double bytes,
-                                   uint32_t *tasks) {
-  const pl_ir_pattern pattern = {
-      .class = class_of_crew(own, to), .from = class_of_crew(own, from), .kind = PL_SEND, .bytes = bytes};
-  if (own->fold->is_recording) return record(own, &pattern, PL_CATEGORY_PIPELINE, tasks);
+void pl_ir_graph_message_folded(pl_ir_graphing *own, const pl_ir_message *message, double bytes, uint32_t *tasks) {
+  const pl_ir_crew *to = &own->crews[message->to];
+  const pl_ir_pattern pattern = pattern_of_message(message, bytes);
   const pl_ir_pattern *at = find(own->fold, &pattern);
   PL_ASSERT(at != NULL);
   for (uint32_t d = 0; d < to->n_devices; d++) {
-    uint32_t class = class_of_transfer(own, at, to->devices[d]);
-    tasks[d] = class == PL_NONE ? PL_NONE
-                                : pl_graph_builder_transfer(own->builder, class, progress_of_class(own, class),
-                                                            PL_CATEGORY_PIPELINE, NULL, 0, PL_NONE, own->microbatch);
+    uint32_t class = pl_ir_graph_class_of_transfer(own, at, to->devices[d]);
+    tasks[d] = class == PL_NONE
+                   ? PL_NONE
+                   : pl_graph_builder_transfer(own->builder, class, pl_ir_graph_progress_of_class(own, class),
+                                               PL_CATEGORY_PIPELINE, NULL, 0, PL_NONE, own->microbatch);
   }
   own->made->n_sends += at->n_transfers * own->times;
-  return PL_OK;
 }
 
 uint32_t pl_ir_graph_folded_transfers(const pl_ir_graphing *own) {
-  return own->fold->is_recording ? 1 : own->fold->folding.quotient.n_transfers;
+  return own->fold->folding.quotient.n_transfers;
 }
 
-pl_code pl_ir_graph_sum_folded(pl_ir_graphing *own, const pl_ir_attribute *classes, double bytes, uint32_t *known,
-                               uint32_t d, uint32_t *task) {
-  const pl_ir_pattern pattern = {.class = class_of_crew(own, own->now),
-                                 .from = PL_IR_NONE,
-                                 .classes = classes,
-                                 .kind = PL_ALL_REDUCE,
-                                 .bytes = bytes};
-  if (own->fold->is_recording) return record(own, &pattern, PL_CATEGORY_DATA, task);
+uint32_t pl_ir_graph_sum_folded(pl_ir_graphing *own, const pl_ir_act *act, uint32_t *known, uint32_t d) {
+  const pl_ir_pattern pattern = pattern_of_sum(own, act);
   const pl_ir_pattern *at = find(own->fold, &pattern);
   PL_ASSERT(at != NULL);
-  uint32_t class = class_of_transfer(own, at, own->now->devices[d]);
+  uint32_t class = pl_ir_graph_class_of_transfer(own, at, own->now->devices[d]);
   PL_ASSERT(class != PL_NONE);
   if (known[class] == PL_NONE) {
-    known[class] = pl_graph_builder_transfer(own->builder, class, progress_of_class(own, class), PL_CATEGORY_DATA, NULL,
-                                             0, PL_NONE, own->microbatch);
+    known[class] = pl_graph_builder_transfer(own->builder, class, pl_ir_graph_progress_of_class(own, class),
+                                             PL_CATEGORY_DATA, NULL, 0, PL_NONE, own->microbatch);
     own->made->n_collectives += own->fold->folding.fold.transfers.size[class] * own->times;
   }
-  *task = known[class];
-  return PL_OK;
+  return known[class];
 }

@@ -31,20 +31,18 @@ static pl_ir_reduction *find(const pl_ir_graphing *own, const char *path) {
 /* ---- what an update reduces ---- */
 
 /* The collective that takes a gradient, perhaps cast; NULL: none, or several. */
-static const pl_ir_op *meeting_of(const pl_ir_function *f, int32_t value) {
-  const pl_ir_op *found = NULL;
-  for (int32_t i = 0; i < f->n_ops; i++)
-    for (int32_t k = 0; k < f->ops[i].n_inputs; k++) {
-      if (f->ops[i].inputs[k] != value) continue;
-      if (found != NULL) return NULL;
-      found = &f->ops[i];
-    }
-  if (found != NULL && is(found, "cast")) return meeting_of(f, found->first_output);
-  return found != NULL && is_meeting(found) ? found : NULL;
+static const pl_ir_op *meeting_of(pl_ir_graphing *own, int32_t function, int32_t value) {
+  const pl_ir_function *f = own->module->functions[function];
+  const int32_t *readers = pl_ir_graph_readers(own, function);
+  if (readers == NULL) return NULL; /* the arena knows */
+  while (readers[value] >= 0 && is(&f->ops[readers[value]], "cast"))
+    value = f->ops[readers[value]].first_output;
+  return readers[value] >= 0 && is_meeting(&f->ops[readers[value]]) ? &f->ops[readers[value]] : NULL;
 }
 
-static bool note(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *gradient, const char *prefix) {
-  const pl_ir_op *op = meeting_of(f, gradient->first_output);
+static bool note(pl_ir_graphing *own, int32_t function, const pl_ir_op *gradient, const char *prefix) {
+  const pl_ir_function *f = own->module->functions[function];
+  const pl_ir_op *op = meeting_of(own, function, gradient->first_output);
   const char *path = pl_ir_graph_join(own, prefix, gradient->path);
   pl_ir_reduction *made = PL_TAKE(own->arena, pl_ir_reduction, 1);
   if (path == NULL || made == NULL) return false;
@@ -63,7 +61,7 @@ static bool scan(pl_ir_graphing *own, int32_t function, const char *prefix) {
   const pl_ir_function *f = own->module->functions[function];
   for (int32_t i = 0; i < f->n_ops; i++) {
     const pl_ir_op *op = &f->ops[i];
-    if (is(op, "gradient") && !note(own, f, op, prefix)) return false;
+    if (is(op, "gradient") && !note(own, function, op, prefix)) return false;
     if (!is(op, "call")) continue;
     const char *inner = pl_ir_graph_join(own, prefix, op->path);
     if (inner == NULL || !scan(own, op->callee, inner)) return false;
@@ -89,11 +87,6 @@ static bool count_adds(pl_ir_graphing *own, int32_t function, const char *prefix
 pl_code pl_ir_graph_find_reductions(pl_ir_graphing *own) {
   own->reduced = &own->reductions[own->now - own->crews];
   own->n_buckets = 0;
-  own->unit = PL_TAKE(own->arena, uint32_t, own->now->n_devices + 1);
-  own->unit_before = PL_TAKE(own->arena, uint32_t, own->now->n_devices + 1);
-  if (own->arena->failed) return pl_ir_graph_no_memory(own);
-  for (uint32_t d = 0; d < own->now->n_devices; d++)
-    own->unit[d] = own->unit_before[d] = PL_NONE;
   if (own->module->level != PL_IR_KERNELS || own->now->class->update == PL_IR_NONE) return PL_OK;
   const pl_ir_class *class = own->now->class;
   for (uint32_t i = 0; i < own->reduced->n; i++) {
@@ -135,9 +128,9 @@ static pl_code put(pl_ir_graphing *own, pl_ir_reduction *reduction) {
 /* Gradients of all devices meet in the last step of any, which some may pass over: theirs are done since before. */
 static pl_code meet_all(pl_ir_graphing *own, pl_ir_bucket *bucket) {
   pl_ir_arrival arrival;
-  pl_ir_graph_flush(own);
+  PL_TRY(pl_ir_graph_flush(own));
   own->everybody = true;
-  PL_TRY(pl_ir_graph_meet(own, &bucket->meeting, own->now->last, NULL, &arrival));
+  PL_TRY(pl_ir_graph_meet(own, &bucket->meeting, false, NULL, &arrival));
   for (uint32_t k = 0; k < bucket->n; k++) {
     bucket->members[k]->tasks = arrival.tasks;
     PL_TRY(pl_ir_graph_offload_gradient(own, bucket->members[k]->path, arrival.tasks));
@@ -224,17 +217,11 @@ bool pl_ir_graph_adds_shards(const pl_ir_graphing *own, const pl_ir_op *op, uint
 }
 
 /* The one op that reads a value; NULL: none, or several, or a result. */
-static const pl_ir_op *reader_of(const pl_ir_function *f, int32_t value) {
-  const pl_ir_op *found = NULL;
+static const pl_ir_op *reader_of(pl_ir_graphing *own, const pl_ir_function *f, int32_t value) {
+  const int32_t *readers = pl_ir_graph_readers(own, own->function);
   for (int32_t i = 0; i < f->n_results; i++)
     if (f->results[i] == value) return NULL;
-  for (int32_t i = 0; i < f->n_ops; i++)
-    for (int32_t k = 0; k < f->ops[i].n_inputs; k++) {
-      if (f->ops[i].inputs[k] != value) continue;
-      if (found != NULL) return NULL;
-      found = &f->ops[i];
-    }
-  return found;
+  return readers != NULL && readers[value] >= 0 ? &f->ops[readers[value]] : NULL;
 }
 
 pl_code pl_ir_graph_defer_shard(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values,
@@ -242,7 +229,7 @@ pl_code pl_ir_graph_defer_shard(pl_ir_graphing *own, const pl_ir_function *f, co
   *deferred = false;
   if (own->module->level != PL_IR_KERNELS || !own->framework->gathers.gathers_ahead || !is(op, "reduce_scatter"))
     return PL_OK;
-  const pl_ir_op *reader = reader_of(f, op->first_output);
+  const pl_ir_op *reader = reader_of(own, f, op->first_output);
   if (values[op->inputs[0]].tasks != NULL || reader == NULL ||
       (own->doings[own->function].ops[reader - f->ops] & PL_IR_DOES_ONLY_ADD) == 0)
     return PL_OK;
@@ -260,8 +247,8 @@ pl_code pl_ir_graph_send_shards(pl_ir_graphing *own) {
   const pl_ir_bucket shards = own->shards;
   pl_ir_arrival arrival;
   if (shards.meeting.axes == 0) return PL_OK;
-  pl_ir_graph_flush(own);
-  PL_TRY(pl_ir_graph_meet(own, &shards.meeting, own->now->last, NULL, &arrival));
+  PL_TRY(pl_ir_graph_flush(own));
+  PL_TRY(pl_ir_graph_meet(own, &shards.meeting, false, NULL, &arrival));
   own->shards = (pl_ir_bucket){0};
   for (uint32_t i = 0; i < shards.n; i++) {
     pl_ir_reduction *member = shards.members[i];
@@ -274,12 +261,12 @@ pl_code pl_ir_graph_send_shards(pl_ir_graphing *own) {
   return PL_OK;
 }
 
-void pl_ir_graph_gradient(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values) {
+void pl_ir_graph_gradient(pl_ir_graphing *own, const pl_ir_op *op, pl_ir_arrival *values) {
   if (own->module->level != PL_IR_KERNELS || !is(op, "gradient")) return;
   const char *path = pl_ir_graph_path(own, op->path);
   const pl_ir_reduction *reduction = path != NULL ? find(own, path) : NULL;
   if (reduction == NULL || reduction->tasks == NULL) return;
-  const pl_ir_op *meeting = meeting_of(f, op->first_output);
+  const pl_ir_op *meeting = meeting_of(own, own->function, op->first_output);
   values[meeting != NULL ? meeting->first_output : op->first_output].tasks = reduction->tasks;
 }
 
@@ -289,7 +276,7 @@ bool pl_ir_graph_defer_gather(pl_ir_graphing *own, const pl_ir_function *f, cons
                               const pl_ir_arrival *values) {
   if (own->module->level != PL_IR_KERNELS || own->category != PL_CATEGORY_OPTIMIZER || !is(op, "all_gather"))
     return false;
-  const pl_ir_op *reader = reader_of(f, op->first_output);
+  const pl_ir_op *reader = reader_of(own, f, op->first_output);
   if (values[op->inputs[0]].tasks != NULL || reader == NULL || !is(reader, "store")) return false;
   const pl_ir_meeting meeting = pl_ir_graph_meeting_of(own, f, op);
   uint32_t i = 0;
@@ -305,9 +292,9 @@ bool pl_ir_graph_defer_gather(pl_ir_graphing *own, const pl_ir_function *f, cons
 
 pl_code pl_ir_graph_send_gathers(pl_ir_graphing *own) {
   pl_ir_arrival arrival;
-  pl_ir_graph_flush(own);
+  PL_TRY(pl_ir_graph_flush(own));
   for (uint32_t i = 0; i < own->n_gathers; i++)
-    PL_TRY(pl_ir_graph_meet(own, &own->gathers[i], own->now->last, NULL, &arrival));
+    PL_TRY(pl_ir_graph_meet(own, &own->gathers[i], false, NULL, &arrival));
   own->n_gathers = 0;
   return PL_OK;
 }
@@ -333,13 +320,9 @@ pl_code pl_ir_graph_gather(pl_ir_graphing *own, const pl_ir_function *f, pl_ir_a
   }
   if (!any) return PL_OK;
   pl_ir_arrival arrival;
-  pl_ir_graph_flush(own);
-  PL_TRY(pl_ir_graph_meet(own, &all, own->unit_before, NULL, &arrival));
+  PL_TRY(pl_ir_graph_flush(own));
+  PL_TRY(pl_ir_graph_meet(own, &all, true, NULL, &arrival));
   for (int32_t i = 0; i < f->n_ops; i++)
     if (gathers_param(f, &f->ops[i])) values[f->ops[i].first_output] = arrival;
-  for (uint32_t d = 0; d < own->now->n_devices; d++) {
-    own->unit_before[d] = own->unit[d];
-    own->unit[d] = own->now->last[d];
-  }
-  return PL_OK;
+  return pl_ir_graph_act(own, &(pl_ir_act){.kind = PL_IR_ACT_UNIT});
 }

@@ -105,8 +105,12 @@ pl_code pl_ir_graph_wait_for_host(pl_ir_graphing *own, int32_t function) {
   const pl_ir_load *load;
   pl_ticks ticks[PL_IR_GRAPH_PROFILES_MAX];
   PL_TRY(load_of(own, function, own->category, &load));
-  for (uint32_t p = 0; p < own->cluster->n_profiles; p++)
-    own->late_ticks[p] +=
-        (pl_ticks)own->times * (ticks[p] = pl_ticks_from_s(own->late_s[p] * load->host_s / own->step->host_s));
+  for (uint32_t p = 0; p < own->cluster->n_profiles; p++) {
+    ticks[p] = pl_ticks_from_s(own->late_s[p] * load->host_s / own->step->host_s);
+    if (own->noted != NULL)
+      own->noted->late[p] += ticks[p];
+    else
+      own->late_ticks[p] += (pl_ticks)own->times * ticks[p];
+  }
   return pl_ir_graph_part(own, own->category, ticks, PL_NONE) ? PL_OK : pl_ir_graph_no_memory(own);
 }

@@ -4,12 +4,6 @@
 #include "workloads/compile/ir_graph_state.h"
 #include "workloads/cost/ir_cost.h"
 
-/* A transfer that both sides know by a key, made by whoever comes first. */
-typedef struct promised {
-  const char *key;
-  uint32_t *tasks; /* per position of a device in its crew */
-} promised;
-
 /* Behind casts, the op that makes what `op` moves. */
 static const pl_ir_op *source_of(const pl_ir_function *f, const pl_ir_op *op) {
   int32_t at = op->n_inputs > 0 ? f->values[op->inputs[0]].op : PL_IR_NONE;
@@ -151,42 +145,23 @@ pl_code pl_ir_graph_meeting_alone(pl_ir_graphing *own, const pl_ir_meeting *meet
   return PL_OK;
 }
 
+/* One array of tasks, of all devices that may be in the crew. */
+static uint32_t *take_tasks(pl_ir_graphing *own) {
+  return PL_TAKE(own->arena, uint32_t, own->now->n_devices + 1);
+}
+
 /* One collective per group of devices; their tasks are the value's. */
-pl_code pl_ir_graph_meet(pl_ir_graphing *own, const pl_ir_meeting *meeting, const uint32_t *after,
-                         const pl_ir_arrival *input, pl_ir_arrival *output) {
-  if (own->fold != NULL) return pl_ir_graph_meet_folded(own, meeting, after, input, output);
-  const pl_ir_groups *groups = pl_ir_graph_groups_over(own, meeting->axes);
-  uint32_t n = own->now->n_devices;
-  uint32_t *tasks = PL_TAKE(own->arena, uint32_t, n);
-  uint32_t *streams = PL_TAKE(own->arena, uint32_t, n), *devices = PL_TAKE(own->arena, uint32_t, n);
-  if (own->arena->failed) return pl_ir_graph_no_memory(own);
-  for (uint32_t first = 0; first < n; first += groups->size) {
-    const uint32_t *members = &groups->members[first];
-    if (pl_ir_graph_is_absent(own, own->now->devices[members[0]])) { /* as all of them */
-      for (uint32_t i = 0; i < groups->size; i++)
-        tasks[members[i]] = PL_NONE;
-      continue;
-    }
-    for (uint32_t i = 0; i < groups->size; i++) {
-      devices[i] = own->now->devices[members[i]];
-      streams[i] = pl_graph_builder_stream(own->builder, devices[i], meeting->stream);
-    }
-    uint32_t spec;
-    double progress;
-    PL_TRY(pl_ir_transfers_collective(&own->transfers, meeting->kind, devices, groups->size, meeting->bytes, &spec,
-                                      &progress, own->error));
-    uint32_t task = pl_graph_builder_transfer(own->builder, spec, progress, meeting->category, streams, groups->size,
-                                              label_of(own, meeting->label), own->microbatch);
-    for (uint32_t i = 0; i < groups->size; i++) {
-      uint32_t d = members[i];
-      tasks[d] = task;
-      if (after[d] != PL_NONE) pl_graph_builder_edge(own->builder, after[d], task);
-      if (input != NULL && input->tasks != NULL) pl_graph_builder_edge(own->builder, input->tasks[d], task);
-    }
-    own->made->n_collectives += own->times;
-  }
-  output->tasks = tasks;
-  return PL_OK;
+pl_code pl_ir_graph_meet(pl_ir_graphing *own, const pl_ir_meeting *meeting, bool after_unit, const pl_ir_arrival *input,
+                         pl_ir_arrival *output) {
+  output->tasks = take_tasks(own);
+  if (output->tasks == NULL) return pl_ir_graph_no_memory(own);
+  const pl_ir_act act = {.kind = PL_IR_ACT_MEET,
+                         .after_unit = after_unit,
+                         .everybody = own->everybody,
+                         .meeting = *meeting,
+                         .input = input != NULL ? input->tasks : NULL,
+                         .output = output->tasks};
+  return pl_ir_graph_act(own, &act);
 }
 
 /* Of the function that runs: the same in all its passes, but not in an update. */
@@ -202,24 +177,8 @@ static pl_ir_meeting known_meeting(pl_ir_graphing *own, const pl_ir_function *f,
 
 static pl_code collective(pl_ir_graphing *own, const pl_ir_meeting *meeting, pl_ir_arrival *input,
                           pl_ir_arrival *output) {
-  pl_ir_graph_flush(own);
-  return pl_ir_graph_meet(own, meeting, own->now->last, input, output);
-}
-
-/* Tasks under a key, one per device of a crew; *fresh: nobody had asked for them. */
-static uint32_t *promise(pl_ir_graphing *own, const char *key, uint32_t n, bool *fresh) {
-  uint64_t hash = pl_hash_text(3, key);
-  uint32_t probe = 0;
-  const promised *known;
-  *fresh = false;
-  while ((known = (const promised *)pl_hash_index_find(&own->promises, hash, &probe)) != NULL)
-    if (strcmp(known->key, key) == 0) return known->tasks;
-  promised *made = PL_TAKE(own->arena, promised, 1);
-  uint32_t *tasks = PL_TAKE(own->arena, uint32_t, n);
-  if (made == NULL || tasks == NULL) return NULL;
-  *made = (promised){.key = key, .tasks = tasks};
-  *fresh = true;
-  return pl_hash_index_put(&own->promises, hash, made, own->arena) ? tasks : NULL;
+  PL_TRY(pl_ir_graph_flush(own));
+  return pl_ir_graph_meet(own, meeting, false, input, output);
 }
 
 static const pl_ir_crew *crew_named(const pl_ir_graphing *own, const char *name) {
@@ -228,116 +187,46 @@ static const pl_ir_crew *crew_named(const pl_ir_graphing *own, const char *name)
   return NULL;
 }
 
-/* Where the device of a crew that this one hears from stands in it. */
-static uint32_t position_of(const pl_ir_graphing *own, const pl_ir_crew *in, uint32_t device) {
-  uint32_t wanted = pl_ir_class_partner(own->module, in->class, device), low = 0, high = in->n_devices;
-  if (own->fold != NULL)
-    return own->fold->is_recording ? 0 : own->fold->place_of[own->fold->folding.fold.devices.class_of[wanted]];
-  while (low + 1 < high) {
-    uint32_t middle = low + (high - low) / 2;
-    *(in->devices[middle] <= wanted ? &low : &high) = middle;
-  }
-  return low;
-}
-
-/* A message is one transfer for each device that receives. */
-static pl_code message(pl_ir_graphing *own, const pl_ir_crew *from, const pl_ir_crew *to, const char *tag, double bytes,
-                       uint32_t **tasks) {
-  const char *key =
-      pl_arena_printf(own->arena, "%s>%s %s %d", from->class->name, to->class->name, tag, own->microbatch);
-  bool fresh;
-  uint32_t *own_tasks = key != NULL ? promise(own, key, to->n_devices, &fresh) : NULL;
-  *tasks = own_tasks;
-  if (own_tasks == NULL) return pl_ir_graph_no_memory(own);
-  if (own->fold != NULL && fresh) PL_TRY(pl_ir_graph_message_folded(own, from, to, bytes, own_tasks));
-  for (uint32_t d = 0; d < to->n_devices && fresh; d++) {
-    if (own->fold != NULL && own_tasks[d] != PL_NONE) continue;
-    own_tasks[d] = PL_NONE;
-    if (pl_ir_graph_is_absent(own, to->devices[d])) continue;
-    uint32_t pair[] = {from->devices[position_of(own, from, to->devices[d])], to->devices[d]}, spec;
-    double progress;
-    if (own->fold != NULL || pair[0] == pair[1]) { /* two chunks of one stage */
-      own_tasks[d] = pl_graph_builder_delay(own->builder, 0, PL_CATEGORY_PIPELINE, NULL, 0, PL_NONE, own->microbatch);
-      continue;
-    }
-    PL_TRY(pl_ir_transfers_collective(&own->transfers, PL_SEND, pair, 2, bytes, &spec, &progress, own->error));
-    own_tasks[d] = pl_graph_builder_transfer(own->builder, spec, progress, PL_CATEGORY_PIPELINE, NULL, 0,
-                                             label_of(own, tag), own->microbatch);
-    own->made->n_sends += own->times;
-  }
-  return PL_OK;
-}
-
-static pl_code send(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *input) {
-  const pl_ir_crew *to = crew_named(own, pl_ir_text_of(op, "to"));
-  uint32_t *tasks;
-  pl_ir_graph_flush(own);
-  PL_TRY(message(own, own->now, to, pl_ir_text_of(op, "tag"),
-                 pl_ir_type_local_bytes(&own->module->mesh, &f->values[op->inputs[0]].type), &tasks));
-  PL_ASSERT(tasks != NULL);
-  for (uint32_t d = 0; d < to->n_devices; d++)
-    depends(own, tasks[d], position_of(own, own->now, to->devices[d]), input);
-  return PL_OK;
+static pl_code send(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, const pl_ir_arrival *input) {
+  PL_TRY(pl_ir_graph_flush(own));
+  const pl_ir_act act = {
+      .kind = PL_IR_ACT_SEND,
+      .message = pl_ir_graph_message(own, own->now, crew_named(own, pl_ir_text_of(op, "to")), pl_ir_text_of(op, "tag")),
+      .bytes = pl_ir_type_local_bytes(&own->module->mesh, &f->values[op->inputs[0]].type),
+      .input = input->tasks};
+  return act.message != NULL ? pl_ir_graph_act(own, &act) : pl_ir_graph_no_memory(own);
 }
 
 static pl_code receive(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *output) {
-  const pl_ir_crew *from = crew_named(own, pl_ir_text_of(op, "from"));
-  return message(own, from, own->now, pl_ir_text_of(op, "tag"),
-                 pl_ir_type_local_bytes(&own->module->mesh, &f->values[op->first_output].type), &output->tasks);
-}
-
-static pl_code sum_classes_folded(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, const char *key,
-                                  const pl_ir_arrival *input, pl_ir_arrival *output) {
-  uint32_t n = pl_ir_graph_folded_transfers(own);
-  bool fresh = false;
-  uint32_t *known = key != NULL ? promise(own, key, n, &fresh) : NULL;
-  output->tasks = PL_TAKE(own->arena, uint32_t, own->now->n_devices + 1);
-  if (known == NULL || output->tasks == NULL) return pl_ir_graph_no_memory(own);
-  for (uint32_t t = 0; t < n && fresh; t++)
-    known[t] = PL_NONE;
-  for (uint32_t d = 0; d < own->now->n_devices; d++) {
-    PL_TRY(pl_ir_graph_sum_folded(own, pl_ir_attribute_find(op, "classes"),
-                                  pl_ir_type_local_bytes(&own->module->mesh, &f->values[op->inputs[0]].type), known, d,
-                                  &output->tasks[d]));
-    depends(own, output->tasks[d], d, input);
-  }
-  return PL_OK;
+  output->tasks = take_tasks(own);
+  const pl_ir_act act = {.kind = PL_IR_ACT_RECEIVE,
+                         .message = pl_ir_graph_message(own, crew_named(own, pl_ir_text_of(op, "from")), own->now,
+                                                        pl_ir_text_of(op, "tag")),
+                         .bytes = pl_ir_type_local_bytes(&own->module->mesh, &f->values[op->first_output].type),
+                         .output = output->tasks};
+  if (act.message == NULL || output->tasks == NULL) return pl_ir_graph_no_memory(own);
+  return pl_ir_graph_act(own, &act);
 }
 
 /* An all-reduce between the devices of several classes. */
-static pl_code sum_classes(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *input,
+static pl_code sum_classes(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, const pl_ir_arrival *input,
                            pl_ir_arrival *output) {
-  const pl_ir_attribute *classes = pl_ir_attribute_find(op, "classes");
-  const char *key =
-      pl_arena_printf(own->arena, "sum %s %s", pl_ir_graph_prefix(own, own->prefix), pl_ir_text_of(op, "tag"));
-  bool fresh;
-  pl_ir_graph_flush(own);
-  if (own->fold != NULL) return sum_classes_folded(own, f, op, key, input, output);
-  output->tasks = key != NULL ? promise(own, key, own->now->n_devices, &fresh) : NULL;
-  uint32_t *members = PL_TAKE(own->arena, uint32_t, classes->n_names);
-  if (output->tasks == NULL || members == NULL) return pl_ir_graph_no_memory(own);
-  for (uint32_t d = 0; d < own->now->n_devices; d++) {
-    uint32_t n = 0, spec;
-    double progress;
-    for (int32_t i = 0; fresh && i < classes->n_names; i++)
-      members[n++] = crew_named(own, classes->names[i].text)->devices[d];
-    if (fresh) {
-      PL_TRY(pl_ir_transfers_collective(&own->transfers, PL_ALL_REDUCE, members, n,
-                                        pl_ir_type_local_bytes(&own->module->mesh, &f->values[op->inputs[0]].type),
-                                        &spec, &progress, own->error));
-      output->tasks[d] = pl_graph_builder_transfer(own->builder, spec, progress, PL_CATEGORY_DATA, NULL, 0,
-                                                   label_of(own, "sum_classes"), own->microbatch);
-      own->made->n_collectives += own->times;
-    }
-    depends(own, output->tasks[d], d, input);
-  }
-  return PL_OK;
+  PL_TRY(pl_ir_graph_flush(own));
+  output->tasks = take_tasks(own);
+  const pl_ir_act act = {
+      .kind = PL_IR_ACT_SUM,
+      .key = pl_arena_printf(own->arena, "%s %s", pl_ir_graph_prefix(own, own->prefix), pl_ir_text_of(op, "tag")),
+      .classes = pl_ir_attribute_find(op, "classes"),
+      .bytes = pl_ir_type_local_bytes(&own->module->mesh, &f->values[op->inputs[0]].type),
+      .input = input->tasks,
+      .output = output->tasks};
+  return act.key != NULL && output->tasks != NULL ? pl_ir_graph_act(own, &act) : pl_ir_graph_no_memory(own);
 }
 
 /* Round the ring: every device's value to the neighbour `by` further, all at once. */
 static pl_code shift(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *input,
                      pl_ir_arrival *output) {
-  pl_ir_graph_flush(own);
+  PL_TRY(pl_ir_graph_flush(own));
   pl_stream_kind stream;
   pl_category category = category_of(own, f, op, &stream);
   double bytes = pl_ir_type_local_bytes(&own->module->mesh, &f->values[op->inputs[0]].type);
@@ -391,7 +280,7 @@ static pl_code halo(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op
   const pl_ir_mesh *mesh = &own->module->mesh;
   const pl_ir_type *in = &f->values[op->inputs[0]].type, *out = &f->values[op->first_output].type;
   bool back = pl_ir_type_find(out, pl_ir_attribute_find(op, "dim")->names[0]) >= 0;
-  pl_ir_graph_flush(own);
+  PL_TRY(pl_ir_graph_flush(own));
   pl_stream_kind stream;
   pl_category category = category_of(own, f, op, &stream);
   const pl_ir_groups *groups = groups_of(own, op);

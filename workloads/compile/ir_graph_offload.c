@@ -134,7 +134,7 @@ pl_code pl_ir_graph_begin_offload(pl_ir_graphing *own) {
 pl_code pl_ir_graph_offload_gradient(pl_ir_graphing *own, const char *path, const uint32_t *ready) {
   hosted *state = find(own, path);
   if (state == NULL || state->out != NULL) return PL_OK;
-  if (ready == NULL) pl_ir_graph_flush(own);
+  if (ready == NULL) PL_TRY(pl_ir_graph_flush(own));
   bool everybody = own->everybody;
   own->everybody = true; /* those that pass over this step as well: their gradient is done */
   pl_code code =
@@ -146,7 +146,7 @@ pl_code pl_ir_graph_offload_gradient(pl_ir_graphing *own, const char *path, cons
 pl_code pl_ir_graph_offload_sum(pl_ir_graphing *own, const char *path, const uint32_t *ready, bool whole) {
   hosted *state = find(own, path);
   if (state == NULL || (whole && state->sum == NULL)) return PL_OK;
-  if (ready == NULL) pl_ir_graph_flush(own);
+  if (ready == NULL) PL_TRY(pl_ir_graph_flush(own));
   const uint32_t *after = ready == NULL ? own->now->last : ready;
   state->back = NULL;
   if (state->sum != NULL) PL_TRY(copy(own, false, state->gradient_bytes, after, state->sum, &state->back));
@@ -196,7 +196,7 @@ static const kept_out *find_kept(const pl_ir_graphing *own, const char *key) {
 static pl_code keep(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, const pl_ir_arrival *input) {
   kept_out *made = PL_TAKE(own->arena, kept_out, 1);
   if (made == NULL || (made->key = key_of(own, op)) == NULL) return pl_ir_graph_no_memory(own);
-  pl_ir_graph_flush(own);
+  PL_TRY(pl_ir_graph_flush(own));
   PL_TRY(copy(own, true, bytes_of(own, f, op->inputs[0]), own->now->last, input->tasks, &made->tasks));
   return pl_hash_index_put(&own->offload.kept, pl_hash_text(9, made->key), made, own->arena)
              ? PL_OK
@@ -206,7 +206,7 @@ static pl_code keep(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op
 /* Sends for everything that the function reads from the host. */
 static pl_code fetch(pl_ir_graphing *own, const pl_ir_function *f, pl_ir_arrival *values) {
   pl_ir_offload *offload = &own->offload;
-  pl_ir_graph_flush(own);
+  PL_TRY(pl_ir_graph_flush(own));
   for (int32_t i = 0; i < f->n_ops; i++) {
     const pl_ir_op *op = &f->ops[i];
     if (!is(op, "kept") || !pl_ir_op_is_in_host(op)) continue;

@@ -115,7 +115,6 @@ typedef struct pl_ir_pattern {
 
 typedef struct pl_ir_folding {
   pl_arena *arena;
-  bool is_recording;
   pl_ir_crew *whole; /* per class of the program all its devices */
   pl_ir_pattern *patterns;
   uint32_t n_patterns, room_patterns, n_transfers;
@@ -125,6 +124,7 @@ typedef struct pl_ir_folding {
   uint32_t *place_of; /* per class of devices, its position in the crew of its class of the program */
   pl_transfer_table *table;
   const pl_ir_sent *sent; /* per spec of it */
+  uint32_t *member_of; /* per class of transfers: the class of all devices that it joins; PL_NONE: there are several */
 } pl_ir_folding;
 
 /* What an op does in a graph besides computing. */
@@ -143,6 +143,7 @@ typedef enum pl_ir_does {
 /* Of a function: bits of the above by op; what it does as a whole. */
 typedef struct pl_ir_doing {
   uint16_t *ops;
+  int32_t *readers;        /* pl_ir_graph_readers */
   pl_ir_meeting *meetings; /* by op, in a pass; without a label: not yet asked for */
   bool gathers_params, keeps_in_host, reads_from_host;
 } pl_ir_doing;
@@ -153,6 +154,76 @@ typedef struct pl_ir_prefix {
   const char *segment, *text;
 } pl_ir_prefix;
 
+/* What one class sends another under a tag: tasks of each microbatch, made by whoever comes first. */
+typedef struct pl_ir_message {
+  int32_t from, to; /* classes */
+  const char *tag;
+  uint32_t graph;   /* whose tasks these are */
+  uint32_t **tasks; /* per microbatch, and in front what belongs to none; per device of `to`. NULL: not yet made */
+} pl_ir_message;
+
+/* What is computed between two meetings, as parts, per profile of the cluster; of a fused one per device of the crew.
+ */
+typedef struct pl_ir_stretch {
+  uint32_t n_parts, n_kinds;
+  const pl_part **parts;
+  bool is_fused;
+  uint32_t graph; /* whose segments these are */
+  uint32_t *segments;
+} pl_ir_stretch;
+
+typedef enum pl_ir_act_kind {
+  PL_IR_ACT_WORK,    /* of a stretch, behind what is awaited; without one a point in time */
+  PL_IR_ACT_MEET,    /* behind the last work, or where the unit before began, and the input */
+  PL_IR_ACT_SEND,    /* behind the last work and the input */
+  PL_IR_ACT_RECEIVE, /* waits for nothing here */
+  PL_IR_ACT_SUM,     /* over classes; as a send */
+  PL_IR_ACT_UNIT     /* another function whose parameters were gathered begins */
+} pl_ir_act_kind;
+
+/* One thing that a list does to the graph, on all devices of its crew. Tasks are per device of the crew, in arrays that
+ * every microbatch fills anew. */
+typedef struct pl_ir_act {
+  uint8_t kind;       /* pl_ir_act_kind */
+  bool after_unit;    /* MEET */
+  bool everybody;     /* MEET: pl_ir_graphing's */
+  uint8_t category;   /* WORK without a stretch */
+  uint32_t n_awaited; /* WORK */
+  uint32_t *const *awaited;
+  pl_ir_stretch *stretch; /* WORK; NULL: nothing is computed */
+  pl_ir_meeting meeting;  /* MEET */
+  pl_ir_message *message; /* SEND, RECEIVE */
+  double bytes;           /* SEND, RECEIVE, SUM */
+  const char *key;        /* SUM */
+  const pl_ir_attribute *classes;
+  const uint32_t *input; /* NULL: nothing else to wait for */
+  uint32_t *output;
+} pl_ir_act;
+
+/* What a step of a class does, whatever the microbatch; or what follows its list. */
+typedef struct pl_ir_pass {
+  pl_ir_act *acts;
+  uint32_t n_acts, room_acts;
+  pl_ir_price **runs; /* kernels */
+  uint32_t n_runs, room_runs;
+  pl_ticks late[PL_IR_GRAPH_PROFILES_MAX]; /* that the host is */
+  bool updates;                            /* parameters, behind a launch that takes so long */
+  pl_ticks launch[PL_IR_GRAPH_PROFILES_MAX];
+  uint64_t times, times_on_all; /* that it was done, on one device and on all of them */
+  pl_ir_within *insides;
+  uint32_t n_insides, room_insides;
+  uint64_t n_collectives; /* inside, on all devices */
+} pl_ir_pass;
+
+/* Of a class. */
+typedef struct pl_ir_passes {
+  pl_ir_pass *steps; /* by chunk of the class, kind of step, and whether it is the last of its kind; then the update */
+  bool *is_noted;
+  bool *is_front;          /* all its steps come before the first that is the last of its kind */
+  int32_t *noted, n_noted; /* in which order they were: indices into `steps` */
+  bool is_fused;
+} pl_ir_passes;
+
 typedef struct pl_ir_graphing {
   const pl_cluster *cluster;
   const pl_ir_module *module;
@@ -161,7 +232,7 @@ typedef struct pl_ir_graphing {
   pl_arena *arena;
   pl_graph_builder *builder;
   pl_ir_transfers transfers;
-  pl_ir_crew *crews;
+  pl_ir_crew *crews, *whole; /* per class; with all its devices */
   pl_ir_crew *now;
   pl_ir_graph *made;
   pl_error *error;
@@ -176,7 +247,7 @@ typedef struct pl_ir_graphing {
   int32_t kernel;        /* row */
   bool updates;          /* the launch of this class's optimizer step is counted */
   pl_ticks late_ticks[PL_IR_GRAPH_PROFILES_MAX], launch_ticks[PL_IR_GRAPH_PROFILES_MAX]; /* of this class, so far */
-  uint32_t room_spendings;
+  uint32_t room_spendings, room_insides;
   int32_t function;     /* that runs */
   pl_ir_prefix *prefix; /* NULL: of no instance */
   pl_ir_doing *doings;  /* per function; filled when it first runs */
@@ -204,8 +275,12 @@ typedef struct pl_ir_graphing {
   /* Tasks, per device, that what is computed next waits for. */
   uint32_t **awaited;
   uint32_t n_awaited, room_awaited;
-  pl_hash_index promises;
-  pl_ir_offload offload; /* of the class that is made */
+  pl_hash_index heard;              /* tasks that work behind the list has waited for */
+  pl_hash_index promises, messages; /* sums by keys; messages by classes and tags */
+  uint32_t graph;                   /* number of the one that is made */
+  pl_ir_passes *passes;             /* per class; NULL: what steps do is done at once */
+  pl_ir_pass *noted;                /* that is being noted; NULL: none */
+  pl_ir_offload offload;            /* of the class that is made */
   int32_t chunk;
   pl_ir_folding *fold; /* NULL: every device is in the graph */
   pl_ir_piece piece;   /* of the samples, that the function which runs is on */
@@ -219,6 +294,10 @@ static inline bool pl_ir_graph_is_absent(const pl_ir_graphing *own, uint32_t dev
 
 /* ---- ir_graph_doing.c: names, read once ---- */
 const pl_ir_doing *pl_ir_graph_doing(pl_ir_graphing *own, int32_t function); /* NULL: no memory */
+/* Per value the index of the one op that reads it, once; negative: there is none, or there are several. NULL: no
+ * memory.
+ */
+const int32_t *pl_ir_graph_readers(pl_ir_graphing *own, int32_t function);
 /* "decoder.h.3", of the calls that are open; "": none has an instance. */
 const char *pl_ir_graph_prefix(pl_ir_graphing *own, pl_ir_prefix *prefix);
 /* "a.b"; either may be empty. NULL: no memory. */
@@ -229,8 +308,8 @@ const char *pl_ir_graph_path(pl_ir_graphing *own, const char *path);
 /* ---- ir_graph_work.c: stretches of computing ---- */
 /* The op's kernel behind those that were computed before; nothing of an op without one. */
 bool pl_ir_graph_compute(pl_ir_graphing *own, const pl_ir_op *op);
-/* What was computed since becomes one task per device, behind all that it waits for. */
-void pl_ir_graph_flush(pl_ir_graphing *own);
+/* What was computed since becomes one task per device, behind all that it waits for; or an act that is noted. */
+pl_code pl_ir_graph_flush(pl_ir_graphing *own);
 /* What is computed from here on waits for these tasks. */
 pl_code pl_ir_graph_await(pl_ir_graphing *own, pl_ir_arrival *value);
 
@@ -258,7 +337,7 @@ bool pl_ir_graph_adds_shards(const pl_ir_graphing *own, const pl_ir_op *op, uint
 /* Buckets that are full, or all of them, begin their way. */
 pl_code pl_ir_graph_send_buckets(pl_ir_graphing *own, bool all);
 /* The gradient of a path that is on its way since the backward pass: as the update reads it. */
-void pl_ir_graph_gradient(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values);
+void pl_ir_graph_gradient(pl_ir_graphing *own, const pl_ir_op *op, pl_ir_arrival *values);
 /* A reduction whose shard is only added up: it goes out with those of its function, behind what the next one gathers,
  * which would else wait on their stream for the end of this one. *deferred false: it goes at once. */
 pl_code pl_ir_graph_defer_shard(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values,
@@ -296,31 +375,64 @@ pl_ir_meeting pl_ir_graph_meeting_of(const pl_ir_graphing *own, const pl_ir_func
 uint32_t pl_ir_graph_label(pl_ir_graphing *own, const char *text);
 /* Seconds of such a collective in the first group of the crew, alone on the network. */
 pl_code pl_ir_graph_meeting_alone(pl_ir_graphing *own, const pl_ir_meeting *meeting, double *time_s);
-/* One transfer per group of devices along its axes, behind tasks `after` (per device of the crew; PL_NONE: none) and
- * what the value waits for (NULL: nothing). */
-pl_code pl_ir_graph_meet(pl_ir_graphing *own, const pl_ir_meeting *meeting, const uint32_t *after,
-                         const pl_ir_arrival *input, pl_ir_arrival *output);
+/* One transfer per group of devices along its axes, behind the last work, or where the unit before began, and what the
+ * value waits for (NULL: nothing). */
+pl_code pl_ir_graph_meet(pl_ir_graphing *own, const pl_ir_meeting *meeting, bool after_unit, const pl_ir_arrival *input,
+                         pl_ir_arrival *output);
 /* Devices by groups along axes: of the crew, or of all where the graph is folded. NULL: no memory. */
 const pl_ir_groups *pl_ir_graph_groups_over(pl_ir_graphing *own, uint32_t axes);
 /* Whether the op moves something (`cut` does not). Such ops await their operands themselves. */
 bool pl_ir_graph_moves(const pl_ir_op *op);
 pl_code pl_ir_graph_move(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values);
 
+/* ---- ir_graph_acts.c: what acts make of the graph ---- */
+/* At once, or it is noted. */
+pl_code pl_ir_graph_act(pl_ir_graphing *own, const pl_ir_act *act);
+/* At once. */
+pl_code pl_ir_graph_do(pl_ir_graphing *own, const pl_ir_act *act);
+/* Between classes under a tag; the same one whoever asks. NULL: no memory. */
+pl_ir_message *pl_ir_graph_message(pl_ir_graphing *own, const pl_ir_crew *from, const pl_ir_crew *to, const char *tag);
+
+/* ---- ir_graph_pass.c: steps, noted once and done for every microbatch ---- */
+/* Per step of the list, and for what follows it, which pass it is: its place in pl_ir_passes.steps. NULL: no memory. */
+const int32_t *pl_ir_graph_places(pl_ir_graphing *own, const pl_ir_class *class);
+/* Whether no later step adds to the gradients of this one's chunk. */
+static inline bool pl_ir_graph_is_last(int32_t place) {
+  return place % 2 == 1;
+}
+pl_code pl_ir_graph_note(pl_ir_graphing *own, const pl_ir_act *act);
+/* False: no memory. */
+bool pl_ir_graph_note_run(pl_ir_graphing *own, pl_ir_price *price);
+/* Goes through a step of own->now's class, or through what follows its list. */
+typedef pl_code (*pl_ir_step_walk)(pl_ir_graphing *own, int32_t step, bool is_last);
+/* Notes what the lists' steps do where that is not yet known; own->crews has all devices of each class. A program whose
+ * steps end with something that the next ones are to wait for is not noted: own->passes becomes NULL. */
+pl_code pl_ir_graph_note_passes(pl_ir_graphing *own, pl_ir_step_walk walk);
+/* The list of own->now's class, and what follows it. */
+pl_code pl_ir_graph_do_list(pl_ir_graphing *own, void (*begin_step)(pl_ir_graphing *own, int32_t step));
+/* How many devices of the class, folded or not, do not pass over the step that is made. */
+uint64_t pl_ir_graph_present(const pl_ir_graphing *own);
+
 /* ---- ir_graph_fold.c: one device per class ---- */
-/* Once the lists have been recorded: *folds false, they are to be run on all devices. */
+/* Once passes are noted: *folds false, they are to be done on all devices. */
 pl_code pl_ir_graph_fold(pl_ir_graphing *own, bool *folds);
 /* The rest where own->fold. */
 /* All devices of the class that is made. */
 pl_ir_crew *pl_ir_graph_whole_crew(const pl_ir_graphing *own);
-pl_code pl_ir_graph_meet_folded(pl_ir_graphing *own, const pl_ir_meeting *meeting, const uint32_t *after,
-                                const pl_ir_arrival *input, pl_ir_arrival *output);
-/* What the devices of `to` receive: one task each. PL_NONE: theirs is a message to themselves. */
-pl_code pl_ir_graph_message_folded(pl_ir_graphing *own, const pl_ir_crew *from, const pl_ir_crew *to, double bytes,
-                                   uint32_t *tasks);
+pl_code pl_ir_graph_meet_folded(pl_ir_graphing *own, const pl_ir_act *act, const uint32_t *after);
+/* What the receivers hear: one task each. PL_NONE: theirs is a message to themselves. */
+void pl_ir_graph_message_folded(pl_ir_graphing *own, const pl_ir_message *message, double bytes, uint32_t *tasks);
 /* The sum of a device of the crew: its task among `known`, per class of transfers, made where it is not. */
-pl_code pl_ir_graph_sum_folded(pl_ir_graphing *own, const pl_ir_attribute *classes, double bytes, uint32_t *known,
-                               uint32_t d, uint32_t *task);
+uint32_t pl_ir_graph_sum_folded(pl_ir_graphing *own, const pl_ir_act *act, uint32_t *known, uint32_t d);
 /* How many there may be. */
 uint32_t pl_ir_graph_folded_transfers(const pl_ir_graphing *own);
+const pl_ir_pattern *pl_ir_graph_pattern_of_meeting(pl_ir_graphing *own, const pl_ir_meeting *meeting);
+/* What the device of the mesh takes part in. PL_NONE: in none. */
+uint32_t pl_ir_graph_class_of_transfer(const pl_ir_graphing *own, const pl_ir_pattern *pattern, uint32_t device);
+double pl_ir_graph_progress_of_class(const pl_ir_graphing *own, uint32_t class);
+
+/* ---- ir_graph_fuse.c: collectives inside of work ---- */
+/* Of a folded graph, whose representatives are in the crews. */
+pl_code pl_ir_graph_fuse(pl_ir_graphing *own);
 
 #endif

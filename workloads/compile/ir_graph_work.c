@@ -1,4 +1,6 @@
 /* See workloads/compile/ir_graph_state.h: what devices compute between two meetings with others. */
+#include <string.h>
+
 #include "workloads/compile/ir_graph_state.h"
 #include "workloads/cost/ir_kernel.h"
 
@@ -109,79 +111,67 @@ bool pl_ir_graph_compute(pl_ir_graphing *own, const pl_ir_op *op) {
   pl_ir_price *price = price_of(own, op);
   if (price == NULL) return false;
   if (!price->computes) return true;
-  price->n_runs += own->times;
   uint32_t name = own->options->names ? name_of(own, op, price->name) : PL_NONE;
   if (price->is_update && !own->updates && !launch_update(own, name)) return false;
   if (!pl_ir_graph_part(own, (pl_category)price->kernel.category, price->ticks, name)) return false;
-  uint32_t n_devices = own->fold != NULL ? pl_ir_graph_whole_crew(own)->n_devices : own->now->n_devices;
-  for (uint32_t d = 0; own->module->n_fewer > 0 && d < own->now->n_devices; d++)
-    n_devices -= pl_ir_graph_is_absent(own, own->now->devices[d]);
-  own->made->n_kernels += n_devices * own->times;
-  price->n_on_all += n_devices * own->times;
+  if (own->noted != NULL) return pl_ir_graph_note_run(own, price);
+  uint64_t n_on_all = pl_ir_graph_present(own) * own->times;
+  own->made->n_kernels += n_on_all;
+  price->n_on_all += n_on_all;
+  price->n_runs += own->times;
   return true;
 }
 
 /* ---- stretches ---- */
 
-static bool same_part(const pl_part *a, const pl_part *b) {
-  return a->ticks == b->ticks && a->category == b->category && a->name == b->name;
-}
-
-static uint64_t hash_of_parts(const pl_part *parts, uint32_t n) {
-  uint64_t hash = pl_hash_word(12, n);
-  for (uint32_t i = 0; i < n; i++)
-    hash = pl_hash_word(hash,
-                        (uint64_t)parts[i].ticks ^ (uint64_t)parts[i].category << 56 ^ (uint64_t)parts[i].name << 24);
-  return hash;
-}
-
-static bool is_segment(const pl_ir_graphing *own, uint32_t segment, const pl_part *parts, uint32_t n) {
-  uint32_t n_known, at = 0;
-  const pl_part *known = pl_graph_builder_parts(own->builder, segment, &n_known);
-  while (n_known == n && at < n && same_part(&known[at], &parts[at]))
-    at++;
-  return at == n;
-}
-
-/* One that has been in the graph before, if there is: passes of a chunk compute the same, microbatch by microbatch. */
-static uint32_t segment_of(pl_ir_graphing *own, const pl_part *parts, uint32_t n) {
-  uint64_t hash = hash_of_parts(parts, n);
-  uint32_t probe = 0;
-  const uint32_t *known;
-  while ((known = (const uint32_t *)pl_hash_index_find(&own->segments, hash, &probe)) != NULL)
-    if (is_segment(own, *known, parts, n)) return *known;
-  uint32_t *made = PL_TAKE(own->arena, uint32_t, 1);
-  if (made == NULL) return PL_NONE;
-  *made = pl_graph_builder_segment(own->builder, parts, n);
-  if (*made == PL_NONE) return PL_NONE; /* the builder knows why */
-  return pl_hash_index_put(&own->segments, hash, made, own->arena) ? *made : PL_NONE;
-}
-
-void pl_ir_graph_flush(pl_ir_graphing *own) {
-  if (own->n_parts == 0 && own->n_awaited == 0) return;
-  uint32_t segments[PL_IR_GRAPH_PROFILES_MAX];
-  for (uint32_t p = 0; p < own->cluster->n_profiles && own->n_parts > 0; p++)
-    segments[p] = segment_of(own, own->parts[p], own->n_parts);
-  for (uint32_t d = 0; d < own->now->n_devices; d++) {
-    if (pl_ir_graph_is_absent(own, own->now->devices[d])) continue;
-    uint32_t device = own->now->devices[d];
-    uint32_t stream = pl_graph_builder_stream(own->builder, own->now->numbers[d], PL_STREAM_COMPUTE);
-    uint32_t task =
-        own->n_parts > 0
-            ? pl_graph_builder_work(own->builder, segments[own->cluster->devices[own->places[device]].profile], stream,
-                                    PL_NONE, PL_NONE, own->microbatch)
-            : pl_graph_builder_delay(own->builder, 0, own->category, &stream, 1, PL_NONE, own->microbatch);
-    for (uint32_t i = 0; i < own->n_awaited; i++)
-      if (own->awaited[i][d] != PL_NONE) pl_graph_builder_edge(own->builder, own->awaited[i][d], task);
-    own->now->last[d] = task;
+/* The parts that were computed. */
+static bool take_stretch(pl_ir_graphing *own, pl_ir_stretch *made) {
+  *made = (pl_ir_stretch){.n_parts = own->n_parts, .n_kinds = own->cluster->n_profiles};
+  made->parts = PL_TAKE(own->arena, const pl_part *, made->n_kinds);
+  made->segments = PL_TAKE(own->arena, uint32_t, made->n_kinds);
+  for (uint32_t p = 0; !own->arena->failed && p < made->n_kinds; p++) {
+    pl_part *copy = PL_TAKE(own->arena, pl_part, own->n_parts);
+    if (copy == NULL) return false;
+    memcpy(copy, own->parts[p], own->n_parts * sizeof *copy);
+    made->parts[p] = copy;
   }
+  return !own->arena->failed;
+}
+
+pl_code pl_ir_graph_flush(pl_ir_graphing *own) {
+  if (own->n_parts == 0 && own->n_awaited == 0) return PL_OK;
+  pl_ir_act act = {.kind = PL_IR_ACT_WORK, .category = (uint8_t)own->category, .n_awaited = own->n_awaited};
+  uint32_t **awaited = PL_TAKE(own->arena, uint32_t *, own->n_awaited + 1);
+  act.stretch = own->n_parts > 0 ? PL_TAKE(own->arena, pl_ir_stretch, 1) : NULL;
+  if (own->arena->failed || (act.stretch != NULL && !take_stretch(own, act.stretch))) return pl_ir_graph_no_memory(own);
+  for (uint32_t i = 0; i < own->n_awaited; i++)
+    awaited[i] = own->awaited[i];
+  act.awaited = awaited;
   own->n_parts = own->n_awaited = 0;
+  return pl_ir_graph_act(own, &act);
+}
+
+/* Whether work in what follows the list has waited for these tasks before: then all that comes does. Gradients of many
+ * parameters come in one bucket. */
+static bool is_heard(pl_ir_graphing *own, const uint32_t *tasks) {
+  uint64_t hash = pl_hash_word(13, (uint64_t)(uintptr_t)tasks);
+  uint32_t probe = 0;
+  const void *known;
+  if (own->noted == NULL || own->microbatch != PL_IR_NONE || own->options->names) return false;
+  while ((known = pl_hash_index_find(&own->heard, hash, &probe)) != NULL)
+    if (known == tasks) return true;
+  pl_hash_index_put(&own->heard, hash, tasks, own->arena); /* the arena knows */
+  return false;
 }
 
 /* What is computed from here on waits for these tasks. */
 pl_code pl_ir_graph_await(pl_ir_graphing *own, pl_ir_arrival *value) {
   if (value->tasks == NULL) return PL_OK;
-  if (own->n_parts > 0) pl_ir_graph_flush(own);
+  if (is_heard(own, value->tasks)) {
+    value->tasks = NULL;
+    return PL_OK;
+  }
+  if (own->n_parts > 0) PL_TRY(pl_ir_graph_flush(own));
   own->awaited = (uint32_t **)pl_arena_grown(own->arena, (const void *)own->awaited, own->n_awaited, 1,
                                              sizeof(*own->awaited), &own->room_awaited);
   if (own->awaited == NULL) return pl_ir_graph_no_memory(own);

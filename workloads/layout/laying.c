@@ -172,36 +172,62 @@ static bool is_possible(const pl_laying *part, const choice *own, int32_t axis, 
   return true;
 }
 
-/* The cheapest way along `axis`; of several the one that leaves most operands as they are. */
+/* A way along an axis, and where the operands lie by it. */
+typedef struct candidate {
+  double cost;
+  int32_t moves, way; /* operands that do not stay as they are */
+  int8_t inputs_on[OPERANDS_MAX], outputs_on[OPERANDS_MAX];
+} candidate;
+
+/* The cheapest; of several the one that leaves most operands as they are, and of these the first. */
+static bool is_better(const candidate *a, const candidate *b) {
+  if (a->cost != b->cost) return a->cost < b->cost;
+  return a->moves != b->moves ? a->moves < b->moves : a->way < b->way;
+}
+
+/* Whether everything is where it is to be, and nothing is owed: there is no price to ask for. */
+static bool is_free(const pl_laying *part, const choice *own, int32_t axis, const candidate *made) {
+  for (int32_t i = 0; i < own->op->n_outputs; i++)
+    if ((own->is_stored[i] && own->stored[i].on[axis] != made->outputs_on[i]) ||
+        (own->ways[made->way].kind == PL_IR_PARTIAL && part->fed[own->op->first_output + i] == NULL))
+      return false;
+  return made->moves == 0;
+}
+
+/* Not further than `most`: then it is not the cheapest. */
+static double cost_of(const pl_laying *part, const choice *own, int32_t axis, const candidate *made, strictness how,
+                      double most) {
+  const pl_ir_op *op = own->op;
+  double cost = 0;
+  for (int32_t i = 0; i < op->n_inputs && cost <= most; i++)
+    cost += input_cost(part, op, i, axis, made->inputs_on[i], how);
+  for (int32_t i = 0; i < op->n_outputs && cost <= most; i++)
+    cost += (own->is_stored[i] ? stored_cost(part, &own->stored[i], axis, made->outputs_on[i]) : 0) +
+            owed_cost(part, op, i, axis, &own->ways[made->way]);
+  return cost;
+}
+
+/* Prices are asked for where they decide, behind what is free. */
 static bool choose_so(const pl_laying *part, choice *own, int32_t axis, strictness how) {
   const pl_ir_op *op = own->op;
-  const pl_ir_way *ways = own->ways;
-  int8_t inputs_on[OPERANDS_MAX], outputs_on[OPERANDS_MAX], best_inputs[OPERANDS_MAX], best_outputs[OPERANDS_MAX];
-  int32_t least_moves = 0;
-  double least = HUGE_VAL;
-  for (int32_t w = 0; w < own->n_ways; w++) {
-    pl_ir_way_apply(op, &ways[w], own->inputs, own->outputs, inputs_on, outputs_on);
-    double cost = 0;
-    int32_t moves = 0;
-    if (!is_possible(part, own, axis, &ways[w], inputs_on, outputs_on, how)) continue;
-    for (int32_t i = 0; i < op->n_inputs; i++) {
-      cost += input_cost(part, op, i, axis, inputs_on[i], how);
-      moves += part->to->values[pl_laying_value(part, op->inputs[i])].type.on[axis] != inputs_on[i];
+  candidate best = {.cost = HUGE_VAL}, made;
+  for (int priced = 0; priced < 2; priced++)
+    for (made.way = 0; made.way < own->n_ways; made.way++) {
+      const pl_ir_way *way = &own->ways[made.way];
+      pl_ir_way_apply(op, way, own->inputs, own->outputs, made.inputs_on, made.outputs_on);
+      if (!is_possible(part, own, axis, way, made.inputs_on, made.outputs_on, how)) continue;
+      made.cost = made.moves = 0;
+      for (int32_t i = 0; i < op->n_inputs; i++)
+        made.moves += part->to->values[pl_laying_value(part, op->inputs[i])].type.on[axis] != made.inputs_on[i];
+      if (is_free(part, own, axis, &made) != (priced == 0) || !is_better(&made, &best)) continue;
+      if (priced > 0) made.cost = cost_of(part, own, axis, &made, how, best.cost);
+      if (made.cost < HUGE_VAL && is_better(&made, &best)) best = made;
     }
-    for (int32_t i = 0; i < op->n_outputs; i++)
-      cost += (own->is_stored[i] ? stored_cost(part, &own->stored[i], axis, outputs_on[i]) : 0) +
-              owed_cost(part, op, i, axis, &ways[w]);
-    if (cost > least || (cost == least && moves >= least_moves) || cost == HUGE_VAL) continue;
-    least = cost;
-    least_moves = moves;
-    memcpy(best_inputs, inputs_on, op->n_inputs);
-    memcpy(best_outputs, outputs_on, op->n_outputs);
-  }
-  if (least == HUGE_VAL) return false;
+  if (best.cost == HUGE_VAL) return false;
   for (int32_t i = 0; i < op->n_inputs; i++)
-    own->inputs[i].on[axis] = best_inputs[i];
+    own->inputs[i].on[axis] = best.inputs_on[i];
   for (int32_t i = 0; i < op->n_outputs; i++)
-    own->outputs[i].on[axis] = best_outputs[i];
+    own->outputs[i].on[axis] = best.outputs_on[i];
   return true;
 }
 

@@ -86,6 +86,11 @@ static pl_code add_waiting(composing *own) {
     pl_doubts_add(&own->doubts, task->kind == PL_TASK_TRANSFER ? known[task->index] : other,
                   (uint64_t)charge->ticks * n_devices);
   }
+  for (uint32_t i = 0; i < own->made->n_insides; i++) { /* parts of work, which are waited for, too */
+    const pl_ir_within *inside = &own->made->insides[i];
+    pl_doubts_add(&own->doubts, known[inside->spec],
+                  (uint64_t)inside->ticks * inside->n * graph->devices[inside->device].multiplicity);
+  }
   return PL_OK;
 }
 

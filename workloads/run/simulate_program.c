@@ -91,6 +91,7 @@ pl_code pl_simulate_program(const pl_cluster *cluster, const pl_ir_module *modul
                                          .framework = framework,
                                          .names = options->trace != NULL || options->of_program != NULL,
                                          .fold = folds(options),
+                                         .fuse = options->fuse,
                                          .no_overlap_factor = options->no_overlap_factor,
                                          .spendings = has_interval(options)},
                             .arena = arena,
