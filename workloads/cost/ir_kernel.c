@@ -446,6 +446,12 @@ static bool adds_another(const launch *own, pl_op *sweep) {
   return false;
 }
 
+/* Kernels that copy what was gathered; 0: the kernel does something else. */
+static int64_t n_copies(const launch *own) {
+  const pl_ir_op *copy = find(own, "copy");
+  return copy != NULL ? pl_ir_integer_of(copy, "launches", 0) : 0;
+}
+
 /* New tensors are filled before a library's kernel writes them, in deterministic runs. */
 static void fill(const launch *own, pl_op *kernel) {
   if (kernel->deterministic && pl_op_allocates(kernel) && own->n_outputs > 0)
@@ -474,6 +480,8 @@ bool pl_ir_launched_time(const pl_device_profile *profile, const pl_ir_module *m
     kernel->bytes = n * moved;
     *time = pl_optimizer_cost(profile, n, moved);
     time->time_s -= pl_optimizer_cost(profile, 1, 0).time_s;
+  } else if (n_copies(&own) > 0) {
+    *time = pl_gathered_copy_cost(profile, kernel->bytes, (double)n_copies(&own), framework->launch.launch_s);
   } else {
     fill(&own, kernel);
     const pl_ir_op *scan = find_scan(&own);

@@ -58,7 +58,7 @@ bool pl_read_is_reduction(const pl_reading *own, int32_t op) {
 }
 
 const char *pl_read_param(const pl_reading *own, int32_t value) {
-  static const char *const through[] = {"all_gather", "cast", "rename", "cut", NULL};
+  static const char *const through[] = {"all_gather", "cast", "copy", "rename", "cut", NULL};
   int32_t op = pl_read_maker(own, value);
   while (pl_read_is_one_of(own, op, through))
     op = pl_read_made(own, op, 0);

@@ -60,7 +60,7 @@ bool pl_read_is_view(const pl_reading *own, int32_t op);
 bool pl_read_is_collective(const pl_reading *own, int32_t op); /* `cut` is none, nor is a ring of attention */
 /* Of partial sums, whose results all ranks have or parts of them. */
 bool pl_read_is_reduction(const pl_reading *own, int32_t op);
-/* Behind what gathers, cuts or casts it: the path of the parameter that a value is; NULL: none. */
+/* Behind what gathers, cuts, casts or copies it: the path of the parameter that a value is; NULL: none. */
 const char *pl_read_param(const pl_reading *own, int32_t value);
 /* Of the parameter that an op has for its second operand; an addition of one is one of a bias. */
 const char *pl_read_weight(const pl_reading *own, int32_t op);

@@ -17,7 +17,9 @@ typedef struct pl_kernel_stepping {
   pl_ir_function *function;  /* that it becomes */
   int32_t *map;              /* per value of the old function */
   int32_t *wide;             /* per value of the old function: its fp32 copy, PL_IR_NONE: none yet */
-  bool *widens;              /* per value: a gradient that is cast to the type of its buffer as soon as it is there */
+  int16_t *gradients;        /* per value of the old function: a gradient that is cast as soon as it is there, to this
+                                element (PL_IR_NONE: stays as it is) */
+  bool *paths;               /* per value: that of a matrix, on its way to being cut (pl_gradient_path) */
 } pl_kernel_stepping;
 
 static inline bool pl_step_is(const pl_kernel_stepping *own, int32_t op, const char *row) {

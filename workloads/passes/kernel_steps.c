@@ -57,16 +57,27 @@ static bool passes_on(const pl_kernel_stepping *own, int32_t op) {
          pl_step_is(own, op, "scale");
 }
 
-/* Cast in front of their reduction, where they are reduced in the type that they are kept in. */
-static void find_widened(pl_kernel_stepping *own) {
+static bool is_of_matrix(const pl_kernel_stepping *own, int32_t op) {
+  return pl_step_is(own, op, "product") || pl_step_is(own, op, "convolution_backward_weights") ||
+         pl_step_is(own, op, "embedding_backward");
+}
+
+/* Cast in front of their reduction to the type that they travel in, behind it to that which they are kept in. */
+static void find_gradients(pl_kernel_stepping *own) {
   for (int32_t i = 0; i < own->finding.read.f->n_ops; i++) {
     if (!pl_step_is(own, i, "accumulate")) continue;
-    int32_t value = pl_read_op(&own->finding.read, i)->inputs[0];
-    bool before = reduced_element(own, value) < 0;
-    while (before && passes_on(own, pl_read_maker(&own->finding.read, value)) && own->finding.n_readers[value] == 1)
-      value = pl_read_op(&own->finding.read, pl_read_maker(&own->finding.read, value))->inputs[0];
-    uint8_t element = own->finding.read.f->values[value].type.element;
-    own->widens[value] = element != kept_element(own, element);
+    int32_t last = pl_read_op(&own->finding.read, i)->inputs[0], value = last, maker;
+    bool meets = false;
+    while (maker = pl_read_maker(&own->finding.read, value),
+           passes_on(own, maker) && own->finding.n_readers[value] == 1) {
+      meets = meets || pl_read_is_collective(&own->finding.read, maker);
+      value = pl_read_op(&own->finding.read, maker)->inputs[0];
+    }
+    uint8_t element = own->finding.read.f->values[value].type.element, kept = kept_element(own, element), sent = kept;
+    if (meets && reduced_element(own, value) >= 0) sent = (uint8_t)reduced_element(own, value);
+    if (sent != element) own->gradients[value] = sent;
+    if (sent != kept) own->gradients[last] = kept;
+    own->paths[value] = meets && is_of_matrix(own, maker);
   }
 }
 
@@ -216,6 +227,57 @@ static int32_t copy_op(pl_kernel_stepping *own, int32_t index) {
   return first;
 }
 
+/* An op of one operand with a result of the same type. */
+static int32_t same(pl_kernel_stepping *own, const char *row, int32_t value, const char *reason,
+                    const pl_ir_attribute *attribute) {
+  if (value == PL_IR_NONE) return PL_IR_NONE;
+  const char *name = own->function->values[value].name;
+  const pl_ir_type type = own->function->values[value].type;
+  return pl_ir_op_add(own->to, own->function,
+                      &(pl_ir_making){.row = pl_ir_row_of(row),
+                                      .n_inputs = 1,
+                                      .n_outputs = 1,
+                                      .n_attributes = attribute != NULL,
+                                      .inputs = &value,
+                                      .attributes = attribute,
+                                      .output_names = &name,
+                                      .output_types = &type,
+                                      .reason = reason,
+                                      .callee = PL_IR_NONE});
+}
+
+/* A gradient that is there, on its way to its buffer. What is made of a matrix is copied into what is reduced, a tensor
+ * of all of its function (pl_gradient_path) or a bucket, unless its product has put it there; a flat one is divided by
+ * the number of ranks, a factor that the program has in its loss. */
+static int32_t on_its_way(pl_kernel_stepping *own, int32_t of, int32_t value) {
+  const pl_gradient_path path = own->options->framework->gradients.gradient_path;
+  const pl_ir_attribute one = pl_ir_real("by", 1);
+  bool copies = own->paths[of] && !pl_framework_adds_in_products(own->options->framework),
+       casts = own->gradients[of] != PL_IR_NONE;
+  if (copies && (path == PL_GRADIENTS_FLAT || !casts)) value = same(own, "copy", value, "into what is reduced", NULL);
+  if (casts)
+    value = cast(own, value, (uint8_t)own->gradients[of],
+                 own->gradients[of] == kept_element(own, own->finding.read.f->values[of].type.element)
+                     ? "as gradients are kept"
+                     : "as gradients are reduced");
+  if (copies && path == PL_GRADIENTS_FLAT) value = same(own, "scale", value, "among the ranks", &one);
+  return value;
+}
+
+/* What was gathered of a parameter is copied to where it is used, by one kernel or by one a rank. */
+static int32_t copy_gathered(pl_kernel_stepping *own, int32_t index, int32_t gathered) {
+  const pl_framework *framework = own->options->framework;
+  if (!framework->gathers.copies_gathered && !framework->gathers.copies_per_rank) return gathered;
+  if (!pl_step_is(own, index, "all_gather") || !pl_step_is(own, pl_read_made(&own->finding.read, index, 0), "param"))
+    return gathered;
+  int64_t n = 1;
+  for (int32_t axis = 0; framework->gathers.copies_per_rank && axis < own->to->mesh.n_axes; axis++)
+    if (pl_ir_op_has_name(pl_read_op(&own->finding.read, index), "over", own->to->mesh.axes[axis].name))
+      n *= own->to->mesh.axes[axis].extent;
+  const pl_ir_attribute launches = pl_ir_integer("launches", n);
+  return same(own, "copy", gathered, "to where it is used", &launches);
+}
+
 static void write_op(pl_kernel_stepping *own, int32_t index) {
   const pl_ir_op *op = pl_read_op(&own->finding.read, index);
   if (!own->live.op[own->index][index]) return;
@@ -229,7 +291,7 @@ static void write_op(pl_kernel_stepping *own, int32_t index) {
     pl_ir_type *type = &own->function->values[made].type;
     if (pl_step_is(own, index, "gradient")) type->element = kept_element(own, type->element);
     follow_element(own, op, index, type);
-    if (own->widens[of]) own->map[of] = cast(own, made, kept_element(own, type->element), "as gradients are kept");
+    own->map[of] = copy_gathered(own, index, on_its_way(own, of, made));
     if (is_reduced_narrow(own, of))
       own->map[of] = cast(own, made, (uint8_t)reduced_element(own, of), "as gradients are reduced");
   }
@@ -265,13 +327,14 @@ static pl_code write_function(pl_kernel_stepping *own, int32_t index, pl_error *
   own->function = pl_ir_function_add(own->to, from->name);
   own->map = PL_TAKE(&own->scratch, int32_t, from->n_values + 1);
   own->wide = PL_TAKE(&own->scratch, int32_t, from->n_values + 1);
-  own->widens = PL_TAKE(&own->scratch, bool, from->n_values + 1);
-  if (own->function == NULL || own->map == NULL || own->wide == NULL || own->widens == NULL ||
+  own->gradients = PL_TAKE(&own->scratch, int16_t, from->n_values + 1);
+  own->paths = PL_TAKE(&own->scratch, bool, from->n_values + 1);
+  if (own->function == NULL || own->map == NULL || own->wide == NULL || own->gradients == NULL || own->paths == NULL ||
       !pl_kernel_finding_init(&own->finding, own->from, index, own->options->framework, NULL, &own->scratch))
     return pl_fail_memory(error, "a program's kernels");
-  find_widened(own);
   for (int32_t i = 0; i < from->n_values; i++)
-    own->map[i] = own->wide[i] = PL_IR_NONE;
+    own->map[i] = own->wide[i] = own->gradients[i] = PL_IR_NONE;
+  find_gradients(own);
   for (int32_t i = 0; i < from->n_arguments; i++)
     own->map[i] = pl_ir_argument(own->to, own->function, from->values[i].name, &from->values[i].type);
   for (int32_t i = 0; i < from->n_ops && !own->to->arena->failed; i++)
