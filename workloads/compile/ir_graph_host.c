@@ -64,7 +64,8 @@ static pl_code load_of(pl_ir_graphing *own, int32_t function, pl_category catego
     if (price == NULL) return pl_ir_graph_no_memory(own);
     if (!price->computes) continue;
     bool forward = pass == 0 || price->kernel.category == PL_CATEGORY_RECOMPUTE;
-    made->host_s += forward ? own->framework->launch.launch_s : own->framework->launch.backward_launch_s;
+    if (!price->kernel.host_free)
+      made->host_s += forward ? own->framework->launch.launch_s : own->framework->launch.backward_launch_s;
     for (uint32_t p = 0; p < own->cluster->n_profiles; p++)
       made->device_s[p] += pl_ticks_to_s(price->ticks[p]);
   }

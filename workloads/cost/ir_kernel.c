@@ -389,6 +389,7 @@ static bool describe(const launch *own, const pl_framework *framework, pl_catego
                      pl_chain_step *step) {
   if (moves_nothing(own)) return false;
   const pl_ir_type *first = own->n_inputs > 0 ? type_of(own, own->inputs[0]) : NULL;
+  const pl_ir_op *copy = find(own, "copy");
   uint8_t element = first == NULL || first->element == PL_IR_I32 ? (uint8_t)PL_IR_F32 : first->element;
   *kernel = (pl_op){.name = pl_ir_row_at(own->ops[0].row)->name,
                     .kind = (uint8_t)kind_of(own),
@@ -397,6 +398,7 @@ static bool describe(const launch *own, const pl_framework *framework, pl_catego
                     .batch = 1,
                     .deterministic = framework->kernels.deterministic,
                     .attention_kernel = (uint8_t)framework->kernels.attention_kernel,
+                    .host_free = copy != NULL && pl_ir_integer_of(copy, "heads", 0) > 0,
                     .bytes = traffic(own) - unread_bytes(own, framework)};
   for (int32_t i = 0; i < own->n_ops; i++)
     kernel->flops += pl_ir_op_flops(own->mesh, own->f, &own->ops[i]) * share_of_op(own, &own->ops[i]);

@@ -18,7 +18,7 @@ static void join_backward(pl_kernel_finding *own, int32_t op) {
     pl_kernel_join(own, op, next);
     next = pl_kernel_next(own, next);
   }
-  if (pl_read_is(&own->read, next, "scale")) pl_kernel_join(own, op, next);
+  if (pl_read_is(&own->read, next, "scale") && own->framework->kernels.fuses_scale) pl_kernel_join(own, op, next);
 }
 
 /* Of latent attention one kernel rotates queries and the keys' share, and lays the shares into heads. */

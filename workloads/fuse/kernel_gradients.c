@@ -105,6 +105,18 @@ static void join_copies(pl_kernel_finding *own) {
       join_first(own, &first, i);
 }
 
+/* Queries, keys and values are copied by one kernel a step. */
+static void join_heads(pl_kernel_finding *own) {
+  enum { STEPS = 8 };
+  int32_t firsts[STEPS];
+  for (int i = 0; i < STEPS; i++)
+    firsts[i] = PL_IR_NONE;
+  for (int32_t i = 0; i < own->read.f->n_ops; i++) {
+    int64_t step = pl_read_is(&own->read, i, "copy") ? pl_ir_integer_of(pl_read_op(&own->read, i), "heads", 0) : 0;
+    if (step > 0 && step < STEPS) join_first(own, &firsts[step], i);
+  }
+}
+
 void pl_kernel_gradients(pl_kernel_finding *own) {
   for (int32_t i = 0; i < own->read.f->n_ops; i++)
     if (pl_read_is(&own->read, i, "accumulate")) join_source(own, i);
@@ -114,4 +126,5 @@ void pl_kernel_gradients(pl_kernel_finding *own) {
     if (pl_read_is(&own->read, i, "accumulate")) join_pack(own, i);
   if (own->framework->gradients.gradient_path != PL_GRADIENTS_ADDED) join_all(own);
   if (own->framework->gathers.gather_unit == PL_GATHER_LAYER) join_copies(own);
+  join_heads(own);
 }

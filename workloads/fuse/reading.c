@@ -118,8 +118,8 @@ void pl_read_residual(const pl_reading *own, int32_t add, pl_residual_ops *found
 }
 
 static bool is_passed(const pl_reading *own, int32_t op) {
-  static const char *const rows[] = {"rotary",     "scale", "convolution",      "softplus",        "rms_norm",
-                                     "layer_norm", "cast",  "state_space_scan", "delta_rule_scan", NULL};
+  static const char *const rows[] = {"rotary", "scale", "convolution",      "softplus",        "rms_norm", "layer_norm",
+                                     "cast",   "copy",  "state_space_scan", "delta_rule_scan", NULL};
   return pl_read_is_view(own, op) || pl_read_is_collective(own, op) || pl_read_is_activation(own, op) ||
          pl_read_is_bias(own, op) || pl_read_is_one_of(own, op, rows);
 }

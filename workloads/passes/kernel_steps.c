@@ -31,6 +31,24 @@ int32_t pl_step_append(pl_kernel_stepping *own, const char *row, int32_t n_input
                                       .callee = PL_IR_NONE});
 }
 
+int32_t pl_step_append_same(pl_kernel_stepping *own, const char *row, int32_t value, const char *reason,
+                            const pl_ir_attribute *attribute) {
+  if (value == PL_IR_NONE) return PL_IR_NONE;
+  const char *name = own->function->values[value].name;
+  const pl_ir_type type = own->function->values[value].type;
+  return pl_ir_op_add(own->to, own->function,
+                      &(pl_ir_making){.row = pl_ir_row_of(row),
+                                      .n_inputs = 1,
+                                      .n_outputs = 1,
+                                      .n_attributes = attribute != NULL,
+                                      .inputs = &value,
+                                      .attributes = attribute,
+                                      .output_names = &name,
+                                      .output_types = &type,
+                                      .reason = reason,
+                                      .callee = PL_IR_NONE});
+}
+
 /* The same elements in another type. */
 static int32_t cast(pl_kernel_stepping *own, int32_t value, uint8_t element, const char *reason) {
   if (value == PL_IR_NONE) return PL_IR_NONE;
@@ -224,26 +242,10 @@ static int32_t copy_op(pl_kernel_stepping *own, int32_t index) {
   if (op->callee != PL_IR_NONE) return copy_call(own, op);
   int32_t first = pl_kernel_copy(own->to, own->function, own->finding.read.f, op, own->map, op->callee);
   if (pl_step_is(own, index, "rotary") && !own->options->framework->kernels.fuses_rotary) eager_rotary(own, op, first);
+  if (pl_step_is(own, index, "gelu")) pl_step_gelu(own, index);
+  if (pl_step_is(own, index, "gelu_backward")) pl_step_gelu_backward(own, index);
+  if (pl_step_is(own, index, "keep")) pl_step_keep_gelu(own, op);
   return first;
-}
-
-/* An op of one operand with a result of the same type. */
-static int32_t same(pl_kernel_stepping *own, const char *row, int32_t value, const char *reason,
-                    const pl_ir_attribute *attribute) {
-  if (value == PL_IR_NONE) return PL_IR_NONE;
-  const char *name = own->function->values[value].name;
-  const pl_ir_type type = own->function->values[value].type;
-  return pl_ir_op_add(own->to, own->function,
-                      &(pl_ir_making){.row = pl_ir_row_of(row),
-                                      .n_inputs = 1,
-                                      .n_outputs = 1,
-                                      .n_attributes = attribute != NULL,
-                                      .inputs = &value,
-                                      .attributes = attribute,
-                                      .output_names = &name,
-                                      .output_types = &type,
-                                      .reason = reason,
-                                      .callee = PL_IR_NONE});
 }
 
 /* A gradient that is there, on its way to its buffer. What is made of a matrix is copied into what is reduced, a tensor
@@ -254,13 +256,14 @@ static int32_t on_its_way(pl_kernel_stepping *own, int32_t of, int32_t value) {
   const pl_ir_attribute one = pl_ir_real("by", 1);
   bool copies = own->paths[of] && !pl_framework_adds_in_products(own->options->framework),
        casts = own->gradients[of] != PL_IR_NONE;
-  if (copies && (path == PL_GRADIENTS_FLAT || !casts)) value = same(own, "copy", value, "into what is reduced", NULL);
+  if (copies && (path == PL_GRADIENTS_FLAT || !casts))
+    value = pl_step_append_same(own, "copy", value, "into what is reduced", NULL);
   if (casts)
     value = cast(own, value, (uint8_t)own->gradients[of],
                  own->gradients[of] == kept_element(own, own->finding.read.f->values[of].type.element)
                      ? "as gradients are kept"
                      : "as gradients are reduced");
-  if (copies && path == PL_GRADIENTS_FLAT) value = same(own, "scale", value, "among the ranks", &one);
+  if (copies && path == PL_GRADIENTS_FLAT) value = pl_step_append_same(own, "scale", value, "among the ranks", &one);
   return value;
 }
 
@@ -275,7 +278,7 @@ static int32_t copy_gathered(pl_kernel_stepping *own, int32_t index, int32_t gat
     if (pl_ir_op_has_name(pl_read_op(&own->finding.read, index), "over", own->to->mesh.axes[axis].name))
       n *= own->to->mesh.axes[axis].extent;
   const pl_ir_attribute launches = pl_ir_integer("launches", n);
-  return same(own, "copy", gathered, "to where it is used", &launches);
+  return pl_step_append_same(own, "copy", gathered, "to where it is used", &launches);
 }
 
 static void write_op(pl_kernel_stepping *own, int32_t index) {
@@ -291,7 +294,7 @@ static void write_op(pl_kernel_stepping *own, int32_t index) {
     pl_ir_type *type = &own->function->values[made].type;
     if (pl_step_is(own, index, "gradient")) type->element = kept_element(own, type->element);
     follow_element(own, op, index, type);
-    own->map[of] = copy_gathered(own, index, on_its_way(own, of, made));
+    own->map[of] = copy_gathered(own, index, pl_step_copy_heads(own, of, on_its_way(own, of, made)));
     if (is_reduced_narrow(own, of))
       own->map[of] = cast(own, made, (uint8_t)reduced_element(own, of), "as gradients are reduced");
   }
@@ -329,12 +332,16 @@ static pl_code write_function(pl_kernel_stepping *own, int32_t index, pl_error *
   own->wide = PL_TAKE(&own->scratch, int32_t, from->n_values + 1);
   own->gradients = PL_TAKE(&own->scratch, int16_t, from->n_values + 1);
   own->paths = PL_TAKE(&own->scratch, bool, from->n_values + 1);
+  own->heads = PL_TAKE(&own->scratch, const int *, from->n_values + 1);
+  own->n_gelus = 0;
   if (own->function == NULL || own->map == NULL || own->wide == NULL || own->gradients == NULL || own->paths == NULL ||
+      own->heads == NULL ||
       !pl_kernel_finding_init(&own->finding, own->from, index, own->options->framework, NULL, &own->scratch))
     return pl_fail_memory(error, "a program's kernels");
   for (int32_t i = 0; i < from->n_values; i++)
     own->map[i] = own->wide[i] = own->gradients[i] = PL_IR_NONE;
   find_gradients(own);
+  pl_step_find_heads(own);
   for (int32_t i = 0; i < from->n_arguments; i++)
     own->map[i] = pl_ir_argument(own->to, own->function, from->values[i].name, &from->values[i].type);
   for (int32_t i = 0; i < from->n_ops && !own->to->arena->failed; i++)
