@@ -354,6 +354,12 @@ static bool is_flat(const launch *own, const pl_ir_op *op) {
   return true;
 }
 
+/* Tokens are copied for each expert that they go to. */
+static bool is_dispatch(const launch *own, const pl_ir_op *op) {
+  return is(op, "spread") && share_of(own, op->first_output) < 1 && share_of(own, op->inputs[0]) == 1 &&
+         bytes_of(own, op->inputs[0]) > 0 && elements_of(own, op->first_output) > elements_of(own, op->inputs[0]);
+}
+
 static bool moves_nothing(const launch *own) {
   static const char *const rows[] = {"rename", "cut", "spread", "constant", "loss", "store", "keep"};
   for (int32_t i = 0; i < own->n_ops; i++) {
@@ -362,7 +368,7 @@ static bool moves_nothing(const launch *own) {
                 (row->effect == PL_IR_COLLECTIVE && strncmp(row->name, "ring_", 5) != 0);
     for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++)
       none = none || strcmp(row->name, rows[k]) == 0;
-    none = none || is_flat(own, &own->ops[i]);
+    none = (none || is_flat(own, &own->ops[i])) && !is_dispatch(own, &own->ops[i]);
     if (!none) return false;
   }
   return own->n_ops > 0;

@@ -33,14 +33,21 @@ static int32_t append_remade(pl_kernel_stepping *own, const pl_ir_op *kept, cons
                                       .callee = PL_IR_NONE});
 }
 
-/* Of an operand that is kept anyhow. */
+static int32_t read_kept(pl_kernel_stepping *own, const pl_ir_op *keep, const pl_ir_type *type) {
+  int32_t before = read_before(own, keep->path);
+  return before != PL_IR_NONE ? before
+                              : pl_ir_op_typed(own->to, own->function, "kept", keep->path, keep->path, 0, NULL, type,
+                                               keep->n_attributes, keep->attributes); /* from where it was kept */
+}
+
+/* Of operands that are kept anyhow. */
 static int32_t remake(pl_kernel_stepping *own, const pl_ir_op *kept, const pl_kernel_remade *made) {
-  const char *path = made->keep->path;
-  int32_t operand = read_before(own, path);
-  if (operand == PL_IR_NONE)
-    operand = pl_ir_op_typed(own->to, own->function, "kept", path, path, 0, NULL, made->type, made->keep->n_attributes,
-                             made->keep->attributes); /* from where it was kept */
-  return append_remade(own, kept, made, operand);
+  int32_t activation = append_remade(own, kept, made, read_kept(own, made->keep, made->type));
+  if (made->times == NULL || activation == PL_IR_NONE) return activation;
+  const int32_t pair[] = {activation, read_kept(own, made->times, made->type)};
+  if (pair[1] == PL_IR_NONE) return PL_IR_NONE;
+  return pl_step_append(own, "multiply", 2, pair, own->finding.read.f->values[kept->first_output].name, made->type,
+                        "made again by the kernel that reads it");
 }
 
 /* ---- what stands for something ---- */

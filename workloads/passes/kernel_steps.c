@@ -267,6 +267,38 @@ static int32_t on_its_way(pl_kernel_stepping *own, int32_t of, int32_t value) {
   return value;
 }
 
+/* Whether these are tokens of several experts on this device, which lie by the device that they came from where they
+ * are exchanged and by their expert where they are computed with. */
+static bool is_sorted(const pl_kernel_stepping *own, int32_t value) {
+  const pl_ir_type *type = &own->finding.read.f->values[value].type;
+  int32_t experts = pl_ir_type_find(type, pl_ir_name_of("x"));
+  return experts >= 0 && pl_ir_type_find(type, pl_ir_name_of("h")) >= 0 &&
+         pl_ir_type_local_extent(&own->to->mesh, type, experts) > 1;
+}
+
+static bool exchanges(const pl_kernel_stepping *own, int32_t op, const char *which) {
+  return pl_step_is(own, op, "all_to_all") &&
+         pl_ir_op_has_name(pl_read_op(&own->finding.read, op), which, pl_ir_name_of("x"));
+}
+
+/* Tokens that came, by their expert. */
+static int32_t sort_tokens(pl_kernel_stepping *own, int32_t index, int32_t made) {
+  int32_t value = pl_read_op(&own->finding.read, index)->first_output;
+  if (!exchanges(own, index, "to") || exchanges(own, own->finding.read.user[value], "to") || !is_sorted(own, value))
+    return made;
+  return pl_step_append_same(own, "copy", made, "by their expert", NULL);
+}
+
+/* Answers that go, by the device that they go to. *before: what there is of them for others. */
+static void sort_answers(pl_kernel_stepping *own, int32_t index, int32_t *before) {
+  *before = PL_IR_NONE;
+  if (!exchanges(own, index, "from")) return;
+  int32_t value = pl_read_op(&own->finding.read, index)->inputs[0];
+  if (exchanges(own, pl_read_maker(&own->finding.read, value), "from") || !is_sorted(own, value)) return;
+  *before = own->map[value];
+  own->map[value] = pl_step_append_same(own, "copy", *before, "by the device that they go to", NULL);
+}
+
 /* What was gathered of a parameter is copied to where it is used, by one kernel or by one a rank. */
 static int32_t copy_gathered(pl_kernel_stepping *own, int32_t index, int32_t gathered) {
   const pl_framework *framework = own->options->framework;
@@ -285,7 +317,10 @@ static void write_op(pl_kernel_stepping *own, int32_t index) {
   const pl_ir_op *op = pl_read_op(&own->finding.read, index);
   if (!own->live.op[own->index][index]) return;
   bool in_steps = eager_norm(own, index);
+  int32_t answers;
+  sort_answers(own, index, &answers);
   int32_t first = in_steps ? PL_IR_NONE : copy_op(own, index);
+  if (answers != PL_IR_NONE) own->map[op->inputs[0]] = answers;
   for (int32_t k = 0; k < op->n_outputs && op->callee == PL_IR_NONE; k++) {
     int32_t made = first != PL_IR_NONE ? first + k : PL_IR_NONE, of = op->first_output + k;
     if (in_steps) made = own->map[of];
@@ -295,6 +330,7 @@ static void write_op(pl_kernel_stepping *own, int32_t index) {
     if (pl_step_is(own, index, "gradient")) type->element = kept_element(own, type->element);
     follow_element(own, op, index, type);
     own->map[of] = copy_gathered(own, index, pl_step_copy_heads(own, of, on_its_way(own, of, made)));
+    if (pl_step_is(own, index, "all_to_all")) own->map[of] = sort_tokens(own, index, own->map[of]);
     if (is_reduced_narrow(own, of))
       own->map[of] = cast(own, made, (uint8_t)reduced_element(own, of), "as gradients are reduced");
   }
