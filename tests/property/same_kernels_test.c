@@ -42,9 +42,11 @@ static const char *const models[][2] = {
 static const char *const strategies[] = {"pp=1,dp=1,tmp=1,mbs=2", "pp=1,dp=1,tmp=2,mbs=2",
                                          "pp=1,dp=1,tmp=2,mbs=2,sp=1"};
 
+/* Besides profiles torch-ddp with GELU in PyTorch ops, and with attention in steps, whose scores it scales apart. */
+static const char gelu_in_steps[] = "torch-ddp, gelu", attention_in_steps[] = "torch-ddp, unfused";
 static const char *const frameworks[] = {"ideal",      "megatron-core", "megatron-lm-2021", "megatron-lm-2023",
                                          "torchtitan", "deepspeed",     "torch-ddp",        "nanotron",
-                                         "dt-fm"};
+                                         "dt-fm",      gelu_in_steps,   attention_in_steps};
 
 /* Besides products, what programs move of what blocks do; the first line that fits. */
 static const struct {
@@ -53,14 +55,15 @@ static const struct {
 } ranges[] = {
     {"deepseek_v2", "layer", 0.8, 1.45}, /* blocks lay values together with the heads; they have no rotary positions
                                             and no norms of compressed forms in steps */
-    {"nanotron", "layer", 0.6, 1},       /* copies of queries, keys and values, which programs do not have */
+    {"nanotron", "layer", 0.94, 1.067},  /* blocks rotate as many bytes as keys and values have, and pack gates' */
     {"torchtitan", "loss", 1, 2.02},     /* over tensor ranks logits are read twice, a block counts once */
     {"torchtitan", "embedding.backward", 1, 1.5}, /* buffers of gradients: whole here; of shards they are not counted */
     {"torchtitan", "head.backward", 1, 1.67},
     {"torchtitan", "layer.backward", 1, 1.34},
     {"deepspeed", "layer.backward", 0.92, 1.01}, /* both halves of a gate's gradient are packed once more */
     {"torch-ddp", "layer.backward", 0.93, 1.01},
-    {"dt-fm", "layer", 0.8, 1}, /* the scale of the scores, a kernel in either pass that programs do not have */
+    {gelu_in_steps, "layer.backward", 0.93, 1.01},
+    {attention_in_steps, "layer.backward", 0.93, 1.01},
     {"megatron-lm-2023", "layer.backward", 0.82, 1.01}, /* likewise, beside fused norms */
     {"", "embedding", 1, 1.06},                         /* dropout of a sequence that is cut: its mask */
     {"", "final_norm", 1, 1.03},     /* gradients of norms are added to their buffers, which blocks only write: */
@@ -179,9 +182,13 @@ static void make(const subject *of, const char *text, pl_arena *arena, made *own
   pl_ir_module distributed;
   pl_error error = PL_ERROR_INIT;
   own->framework = pl_framework_ideal;
-  if (strcmp(of->framework, "ideal") != 0 && pl_framework_load(of->framework, arena, &own->framework, &error) != PL_OK)
+  bool varied = strchr(of->framework, ',') != NULL;
+  const char *name = varied ? "torch-ddp" : of->framework;
+  if (strcmp(name, "ideal") != 0 && pl_framework_load(name, arena, &own->framework, &error) != PL_OK)
     fail_msg("%s", error.message);
+  own->framework.kernels.fuses_gelu = of->framework != gelu_in_steps;
   pl_framework_apply(&own->framework, &job);
+  if (varied) job.flash = of->framework != attention_in_steps;
   if (pl_model_parse(of->model, text, strlen(text), arena, &own->model, &error) != PL_OK) fail_msg("%s", error.message);
   assert_int_equal(pl_strategy_parse(of->strategy, &own->model, arena, &strategy, &error), PL_OK);
   pl_strategy_adopt(&strategy, &job);

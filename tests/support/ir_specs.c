@@ -22,7 +22,7 @@ const ir_spec ir_specs[] = {
     {"subtract", "", {"bsh", "shb"}, NULL}, {"subtract", "", {"bsh", "h"}, NULL},
     {"multiply", "", {"bsh", "bsh"}, NULL}, {"multiply", "", {"bsh", "hb"}, NULL},
     {"divide", "", {"bsh", "+bsh"}, NULL}, {"divide", "", {"bsh", "+s"}, NULL},
-    {"scale", "by=-0.7", {"bsh"}, NULL},
+    {"scale", "by=-0.7", {"bsh"}, NULL}, {"copy", "", {"bsh"}, NULL}, {"copy", "launches=8", {"hf"}, NULL},
     {"constant", "value=1.5", {NULL}, "bs"},
     {"part", "over=s, first=2", {"bSh"}, "bsh"}, {"pad", "over=s, first=2", {"bsh"}, "bSh"},
     {"sum", "over=(b,h)", {"bsh"}, NULL},

@@ -85,8 +85,7 @@ static void print_dlrm(const pl_model *model) {
 #define SCANS_ASSUMED                                                                                                  \
   "assumed: a scan is the batched products of its chunks, one after the other, and their states as fast as memory; "   \
   "convolutions along tokens are as fast as memory"
-#define EXPERTS_ASSUMED                                                                                                \
-  "tokens are evenly spread over the experts; moving them to their places costs nothing on a device"
+#define EXPERTS_ASSUMED "tokens are evenly spread over the experts"
 
 static bool has_scans(const pl_stack *stack, int32_t n_layers) {
   bool any = false;

@@ -227,12 +227,17 @@ static const pl_ir_op *reader_of(pl_ir_graphing *own, const pl_ir_function *f, i
 pl_code pl_ir_graph_defer_shard(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values,
                                 bool *deferred) {
   *deferred = false;
-  if (own->module->level != PL_IR_KERNELS || !own->framework->gathers.gathers_ahead || !is(op, "reduce_scatter"))
-    return PL_OK;
+  if (own->module->level != PL_IR_KERNELS || !is(op, "reduce_scatter")) return PL_OK;
   const pl_ir_op *reader = reader_of(own, f, op->first_output);
   if (values[op->inputs[0]].tasks != NULL || reader == NULL ||
       (own->doings[own->function].ops[reader - f->ops] & PL_IR_DOES_ONLY_ADD) == 0)
     return PL_OK;
+  if (!own->framework->gradients.overlaps_gradients) { /* what comes behind waits for it */
+    *deferred = true;
+    PL_TRY(pl_ir_graph_move(own, f, op, values));
+    return pl_ir_graph_await(own, &values[op->first_output]);
+  }
+  if (!own->framework->gathers.gathers_ahead) return PL_OK;
   const pl_ir_meeting meeting = pl_ir_graph_meeting_of(own, f, op);
   if (own->shards.meeting.axes != meeting.axes) PL_TRY(pl_ir_graph_send_shards(own));
   double bytes = own->shards.meeting.bytes + meeting.bytes;

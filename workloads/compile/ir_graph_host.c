@@ -2,7 +2,7 @@
  * of level kernels. As of a tuple's blocks (workloads/compile/host_floor.h): over a window in which nothing makes it
  * wait, a forward and a backward pass or each by itself, the device takes at least what the host needs to launch it
  * all; what is missing is put behind the functions that a chunk calls, in proportion to what the host has to launch for
- * each. Collectives of the tensor group count on the device with what they take alone on the network.
+ * each. Collectives of tensor, context and expert group count on the device with what they take alone on the network.
  */
 #include <math.h>
 #include <string.h>
@@ -14,7 +14,7 @@ static bool is_in_time(const pl_framework *framework) {
          framework->launch.collective_s <= 0 && framework->launch.layer_s <= 0;
 }
 
-/* Computing waits for the tensor group. */
+/* Computing waits for all but the data group. */
 static pl_code add_meeting(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_load *load) {
   load->host_s += own->framework->launch.collective_s;
   if (pl_ir_row_at(op->row)->effect != PL_IR_COLLECTIVE || strncmp(pl_ir_row_at(op->row)->name, "ring_", 5) == 0 ||
@@ -22,11 +22,30 @@ static pl_code add_meeting(pl_ir_graphing *own, const pl_ir_function *f, const p
     return PL_OK;
   const pl_ir_meeting meeting = pl_ir_graph_meeting_of(own, f, op);
   double alone_s = 0;
-  if (meeting.stream == PL_STREAM_FEATURE && meeting.axes != 0)
+  if (meeting.stream != PL_STREAM_GRADIENT && meeting.axes != 0)
     PL_TRY(pl_ir_graph_meeting_alone(own, &meeting, &alone_s));
   for (uint32_t p = 0; p < own->cluster->n_profiles; p++)
     load->device_s[p] += alone_s;
   return PL_OK;
+}
+
+static bool is_grouped(const pl_ir_function *f, const pl_ir_op *op) {
+  const pl_ir_name experts = pl_ir_name_of("x");
+  return pl_ir_op_is(op, "product") && !pl_ir_op_has_name(op, "over", experts) &&
+         pl_ir_type_find(&f->values[op->inputs[0]].type, experts) >= 0 &&
+         pl_ir_type_find(&f->values[op->inputs[1]].type, experts) >= 0;
+}
+
+/* Calls of a library: a grouped product is as many as there are experts (workloads/compile/host_floor.c says the same
+ * of tuples). */
+static double launches_of(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, const pl_op *kernel) {
+  if (kernel->host_free) return 0;
+  if (kernel->kind != PL_OP_GEMM) return 1;
+  const pl_ir_function *inner = op->row == own->kernel ? own->module->functions[op->callee] : f;
+  bool grouped = inner == f && is_grouped(f, op);
+  for (int32_t i = 0; inner != f && i < inner->n_ops; i++)
+    grouped = grouped || is_grouped(inner, &inner->ops[i]);
+  return grouped ? (double)kernel->batch : 1;
 }
 
 /* Of a function in a pass, through its calls. */
@@ -64,7 +83,8 @@ static pl_code load_of(pl_ir_graphing *own, int32_t function, pl_category catego
     if (price == NULL) return pl_ir_graph_no_memory(own);
     if (!price->computes) continue;
     bool forward = pass == 0 || price->kernel.category == PL_CATEGORY_RECOMPUTE;
-    made->host_s += forward ? own->framework->launch.launch_s : own->framework->launch.backward_launch_s;
+    made->host_s += launches_of(own, f, op, &price->kernel) *
+                    (forward ? own->framework->launch.launch_s : own->framework->launch.backward_launch_s);
     for (uint32_t p = 0; p < own->cluster->n_profiles; p++)
       made->device_s[p] += pl_ticks_to_s(price->ticks[p]);
   }

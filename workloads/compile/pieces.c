@@ -368,10 +368,7 @@ static void add_copies(gathering *state, const pl_instruction *instruction) {
   double n_copies = updated || framework->gathers.copies_per_rank ? (double)family->group_size : 1;
   if (updated) n_copies *= 1 + program->stages[stage].n_tensors;
   double bytes = 2 * times * family->ops[instruction->op].size_bytes;
-  pl_op_time cost = pl_optimizer_cost(context->profile, 1, bytes);
-  launch_s = n_copies * fmax(launch_s, context->profile->launch_overhead_s);
-  if (launch_s > cost.time_s)
-    cost = (pl_op_time){.time_s = launch_s, .source = PL_COST_ROOFLINE, .bound = PL_BOUND_LAUNCH};
+  const pl_op_time cost = pl_gathered_copy_cost(context->profile, bytes, n_copies, launch_s);
   pl_origin origin = origin_of(PL_CATEGORY_DATA, "copy what was gathered", cost);
   origin.bytes = bytes;
   add_work(state, &origin);

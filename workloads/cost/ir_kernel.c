@@ -354,6 +354,12 @@ static bool is_flat(const launch *own, const pl_ir_op *op) {
   return true;
 }
 
+/* Tokens are copied for each expert that they go to. */
+static bool is_dispatch(const launch *own, const pl_ir_op *op) {
+  return is(op, "spread") && share_of(own, op->first_output) < 1 && share_of(own, op->inputs[0]) == 1 &&
+         bytes_of(own, op->inputs[0]) > 0 && elements_of(own, op->first_output) > elements_of(own, op->inputs[0]);
+}
+
 static bool moves_nothing(const launch *own) {
   static const char *const rows[] = {"rename", "cut", "spread", "constant", "loss", "store", "keep"};
   for (int32_t i = 0; i < own->n_ops; i++) {
@@ -362,7 +368,7 @@ static bool moves_nothing(const launch *own) {
                 (row->effect == PL_IR_COLLECTIVE && strncmp(row->name, "ring_", 5) != 0);
     for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++)
       none = none || strcmp(row->name, rows[k]) == 0;
-    none = none || is_flat(own, &own->ops[i]);
+    none = (none || is_flat(own, &own->ops[i])) && !is_dispatch(own, &own->ops[i]);
     if (!none) return false;
   }
   return own->n_ops > 0;
@@ -389,6 +395,7 @@ static bool describe(const launch *own, const pl_framework *framework, pl_catego
                      pl_chain_step *step) {
   if (moves_nothing(own)) return false;
   const pl_ir_type *first = own->n_inputs > 0 ? type_of(own, own->inputs[0]) : NULL;
+  const pl_ir_op *copy = find(own, "copy");
   uint8_t element = first == NULL || first->element == PL_IR_I32 ? (uint8_t)PL_IR_F32 : first->element;
   *kernel = (pl_op){.name = pl_ir_row_at(own->ops[0].row)->name,
                     .kind = (uint8_t)kind_of(own),
@@ -397,6 +404,7 @@ static bool describe(const launch *own, const pl_framework *framework, pl_catego
                     .batch = 1,
                     .deterministic = framework->kernels.deterministic,
                     .attention_kernel = (uint8_t)framework->kernels.attention_kernel,
+                    .host_free = copy != NULL && pl_ir_integer_of(copy, "heads", 0) > 0,
                     .bytes = traffic(own) - unread_bytes(own, framework)};
   for (int32_t i = 0; i < own->n_ops; i++)
     kernel->flops += pl_ir_op_flops(own->mesh, own->f, &own->ops[i]) * share_of_op(own, &own->ops[i]);
@@ -446,6 +454,12 @@ static bool adds_another(const launch *own, pl_op *sweep) {
   return false;
 }
 
+/* Kernels that copy what was gathered; 0: the kernel does something else. */
+static int64_t n_copies(const launch *own) {
+  const pl_ir_op *copy = find(own, "copy");
+  return copy != NULL ? pl_ir_integer_of(copy, "launches", 0) : 0;
+}
+
 /* New tensors are filled before a library's kernel writes them, in deterministic runs. */
 static void fill(const launch *own, pl_op *kernel) {
   if (kernel->deterministic && pl_op_allocates(kernel) && own->n_outputs > 0)
@@ -474,6 +488,8 @@ bool pl_ir_launched_time(const pl_device_profile *profile, const pl_ir_module *m
     kernel->bytes = n * moved;
     *time = pl_optimizer_cost(profile, n, moved);
     time->time_s -= pl_optimizer_cost(profile, 1, 0).time_s;
+  } else if (n_copies(&own) > 0) {
+    *time = pl_gathered_copy_cost(profile, kernel->bytes, (double)n_copies(&own), framework->launch.launch_s);
   } else {
     fill(&own, kernel);
     const pl_ir_op *scan = find_scan(&own);

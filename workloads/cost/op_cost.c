@@ -244,3 +244,11 @@ pl_op_time pl_optimizer_cost(const pl_device_profile *profile, double parameters
   if (fitted_kernel(profile, PL_KERNEL_OPTIMIZER, false, parameters * bytes_per_parameter, &time)) return time;
   return roofline(profile, 0, parameters * bytes_per_parameter);
 }
+
+pl_op_time pl_gathered_copy_cost(const pl_device_profile *profile, double bytes, double n_kernels, double launch_s) {
+  double launches_s = n_kernels * fmax(launch_s, profile->launch_overhead_s);
+  pl_op_time time = pl_optimizer_cost(profile, 1, bytes);
+  if (launches_s > time.time_s)
+    time = (pl_op_time){.time_s = launches_s, .source = PL_COST_ROOFLINE, .bound = PL_BOUND_LAUNCH};
+  return time;
+}

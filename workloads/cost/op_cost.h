@@ -61,4 +61,8 @@ const pl_attention_profile *pl_op_attention(const pl_device_profile *profile, co
 /* Optimizer step over `parameters` local parameters as one fused kernel: memory bound. 0 parameters take no time. */
 pl_op_time pl_optimizer_cost(const pl_device_profile *profile, double parameters, double bytes_per_parameter);
 
+/* What was gathered, copied to where it is used: so many bytes read and written, by kernels one after another of which
+ * the host takes `launch_s` for each. */
+pl_op_time pl_gathered_copy_cost(const pl_device_profile *profile, double bytes, double n_kernels, double launch_s);
+
 #endif

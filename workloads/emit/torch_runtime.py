@@ -245,6 +245,9 @@ class Job:
     def scale(self, a, types, by):
         return Value(a.data * by, types[0])
 
+    def copy(self, a, types, launches=0, heads=0):
+        return Value(a.data.clone(), types[0])
+
     def sum(self, a, types, over):
         dims = [a.type.names.index(n) for n in listed(over)]
         return Value(a.data.sum(dims) if dims else a.data, types[0])

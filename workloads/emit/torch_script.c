@@ -28,6 +28,7 @@ static const struct {
                {"multiply", NULL},
                {"divide", NULL},
                {"scale", NULL},
+               {"copy", NULL},
                {"sum", NULL},
                {"maximum", NULL},
                {"spread", NULL},

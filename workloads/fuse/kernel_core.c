@@ -18,7 +18,7 @@ static void join_backward(pl_kernel_finding *own, int32_t op) {
     pl_kernel_join(own, op, next);
     next = pl_kernel_next(own, next);
   }
-  if (pl_read_is(&own->read, next, "scale")) pl_kernel_join(own, op, next);
+  if (pl_read_is(&own->read, next, "scale") && own->framework->kernels.fuses_scale) pl_kernel_join(own, op, next);
 }
 
 /* Of latent attention one kernel rotates queries and the keys' share, and lays the shares into heads. */
@@ -50,10 +50,17 @@ static void join_latent_backward(pl_kernel_finding *own, int32_t rotary) {
       pl_kernel_join(own, rotary, i);
 }
 
+/* Probabilities of experts and the choice of the largest are one kernel. */
+static void join_choice(pl_kernel_finding *own, int32_t op, int32_t other, const char *row) {
+  if (pl_read_is(&own->read, other, row)) pl_kernel_join(own, op, other);
+}
+
 void pl_kernel_cores(pl_kernel_finding *own) {
   for (int32_t i = 0; i < own->read.f->n_ops; i++) {
     join_latent(own, i);
     if (pl_read_is(&own->read, i, "rotary")) join_latent_backward(own, i);
+    if (pl_read_is(&own->read, i, "top_k")) join_choice(own, i, pl_read_made(&own->read, i, 0), "softmax");
+    if (pl_read_is(&own->read, i, "top_k_backward")) join_choice(own, i, pl_kernel_next(own, i), "softmax_backward");
     if (pl_read_is(&own->read, i, "softmax")) join_softmax(own, i);
     if (pl_read_is(&own->read, i, "softmax_backward")) join_backward(own, i);
   }

@@ -25,9 +25,9 @@ static bool is_summed_up(const pl_kernel_finding *own, int32_t op) {
 
 /* What makes the gradient of the parameter, behind casts and collectives. */
 static int32_t source_of(const pl_kernel_finding *own, int32_t accumulate) {
+  static const char *const through[] = {"cast", "cut", "copy", "scale", NULL};
   int32_t op = pl_read_made(&own->read, accumulate, 0);
-  while (pl_read_is(&own->read, op, "cast") || pl_read_is_collective(&own->read, op) ||
-         pl_read_is(&own->read, op, "cut"))
+  while (pl_read_is_one_of(&own->read, op, through) || pl_read_is_collective(&own->read, op))
     op = pl_read_made(&own->read, op, 0);
   return op;
 }
@@ -67,16 +67,53 @@ static void join_cast(pl_kernel_finding *own, int32_t accumulate) {
   if (is_weight_gradient(own, maker) || is_summed_up(own, maker)) pl_kernel_join(own, cast, maker);
 }
 
+static void join_first(pl_kernel_finding *own, int32_t *first, int32_t op) {
+  if (*first == PL_IR_NONE) *first = op;
+  pl_kernel_join(own, *first, op);
+}
+
+/* Of the steps of a gradient in front of its reduction each is one kernel with those of others. */
+static void join_path(pl_kernel_finding *own, int32_t accumulate, int32_t firsts[3]) {
+  static const char *const rows[] = {"copy", "cast", "scale"};
+  bool before = false;
+  for (int32_t op = pl_read_made(&own->read, accumulate, 0), end = source_of(own, accumulate);
+       op != end && op != PL_IR_NONE; op = pl_read_made(&own->read, op, 0)) {
+    before = before || pl_read_is_collective(&own->read, op);
+    for (int i = 0; i < 3; i++)
+      if (before && pl_read_is(&own->read, op, rows[i])) join_first(own, &firsts[i], op);
+  }
+}
+
 /* Sharded gradients pass through kernels over all of a block's, however few its tokens are. */
 static void join_all(pl_kernel_finding *own) {
-  int32_t first = PL_IR_NONE;
+  int32_t first = PL_IR_NONE, firsts[] = {PL_IR_NONE, PL_IR_NONE, PL_IR_NONE};
   for (int32_t i = 0; i < own->read.f->n_ops; i++) {
     if (!pl_read_is(&own->read, i, "accumulate")) continue;
-    if (!is_weight_gradient(own, source_of(own, i))) continue;
-    if (first == PL_IR_NONE)
-      first = i;
-    else
-      pl_kernel_join(own, first, i);
+    int32_t source = source_of(own, i);
+    bool table = pl_read_is(&own->read, source, "embedding_backward");
+    if (!is_weight_gradient(own, source) && !table) continue;
+    if (!table) join_first(own, &first, i);
+    join_path(own, i, firsts);
+  }
+}
+
+/* What a function gathers at once is copied by one kernel. */
+static void join_copies(pl_kernel_finding *own) {
+  int32_t first = PL_IR_NONE;
+  for (int32_t i = 0; i < own->read.f->n_ops; i++)
+    if (pl_read_is(&own->read, i, "copy") && pl_ir_attribute_find(pl_read_op(&own->read, i), "launches") != NULL)
+      join_first(own, &first, i);
+}
+
+/* Queries, keys and values are copied by one kernel a step. */
+static void join_heads(pl_kernel_finding *own) {
+  enum { STEPS = 8 };
+  int32_t firsts[STEPS];
+  for (int i = 0; i < STEPS; i++)
+    firsts[i] = PL_IR_NONE;
+  for (int32_t i = 0; i < own->read.f->n_ops; i++) {
+    int64_t step = pl_read_is(&own->read, i, "copy") ? pl_ir_integer_of(pl_read_op(&own->read, i), "heads", 0) : 0;
+    if (step > 0 && step < STEPS) join_first(own, &firsts[step], i);
   }
 }
 
@@ -88,4 +125,6 @@ void pl_kernel_gradients(pl_kernel_finding *own) {
   for (int32_t i = 0; i < own->read.f->n_ops; i++)
     if (pl_read_is(&own->read, i, "accumulate")) join_pack(own, i);
   if (own->framework->gradients.gradient_path != PL_GRADIENTS_ADDED) join_all(own);
+  if (own->framework->gathers.gather_unit == PL_GATHER_LAYER) join_copies(own);
+  join_heads(own);
 }

@@ -21,6 +21,8 @@ static void join_activation(pl_kernel_finding *own, int32_t op) {
     pl_kernel_join(own, op, behind);
   } else if (pl_framework_fuses_gate(own->framework) && pl_read_is(&own->read, pl_kernel_next(own, op), "multiply")) {
     pl_kernel_join(own, op, behind);
+    int32_t weighted = pl_kernel_next(own, behind);
+    if (pl_read_chosen(&own->read, weighted) != PL_IR_NONE) pl_kernel_join(own, op, weighted);
   }
 }
 
@@ -37,6 +39,29 @@ static bool is_forward(const pl_kernel_finding *own, int32_t value) {
          pl_kernel_pack_of(own->packs, pl_read_weight(&own->read, op)) != PL_IR_NONE;
 }
 
+/* By one number for each row of another value: weights of experts' answers. */
+static bool is_weighted(const pl_kernel_finding *own, int32_t op) {
+  if (!pl_read_is(&own->read, op, "multiply")) return false;
+  const int32_t *inputs = pl_read_op(&own->read, op)->inputs;
+  return pl_read_type(&own->read, inputs[1])->rank < pl_read_type(&own->read, inputs[0])->rank;
+}
+
+/* In front of an activation's derivative, that of the weights: the gradient times them, and the sum over its rows of it
+ * times the activation, which is made again. */
+static void join_weights_backward(pl_kernel_finding *own, int32_t op, int32_t dy) {
+  int32_t weighted = pl_read_maker(&own->read, dy);
+  if (!is_weighted(own, weighted)) return;
+  pl_kernel_join(own, op, weighted);
+  for (int32_t i = 0; i < own->read.f->n_ops; i++) {
+    const pl_ir_op *is = pl_read_op(&own->read, i);
+    if (!pl_read_is(&own->read, i, "product") || is->inputs[1] != pl_read_op(&own->read, weighted)->inputs[0]) continue;
+    if (pl_read_weight(&own->read, i) != NULL || !pl_read_is(&own->read, pl_read_made(&own->read, i, 0), "multiply"))
+      continue;
+    pl_kernel_join(own, op, i);
+    pl_kernel_join(own, op, pl_read_made(&own->read, i, 0));
+  }
+}
+
 /* Of act(gate) * up: both gradients come out of one kernel, dy times each of the other two. */
 static void join_gate_backward(pl_kernel_finding *own, int32_t op) {
   int32_t times_up = pl_read_made(&own->read, op, 1);
@@ -49,6 +74,7 @@ static void join_gate_backward(pl_kernel_finding *own, int32_t op) {
     if (pl_read_is(&own->read, i, "multiply") && (is->inputs[0] == dy || is->inputs[1] == dy))
       pl_kernel_join(own, op, i);
   }
+  join_weights_backward(own, op, dy);
 }
 
 /* Of act(x)^2: the activation made again, its product with dy from both sides, their sum, the derivative. */

@@ -58,7 +58,7 @@ bool pl_read_is_reduction(const pl_reading *own, int32_t op) {
 }
 
 const char *pl_read_param(const pl_reading *own, int32_t value) {
-  static const char *const through[] = {"all_gather", "cast", "rename", "cut", NULL};
+  static const char *const through[] = {"all_gather", "cast", "copy", "rename", "cut", NULL};
   int32_t op = pl_read_maker(own, value);
   while (pl_read_is_one_of(own, op, through))
     op = pl_read_made(own, op, 0);
@@ -118,8 +118,8 @@ void pl_read_residual(const pl_reading *own, int32_t add, pl_residual_ops *found
 }
 
 static bool is_passed(const pl_reading *own, int32_t op) {
-  static const char *const rows[] = {"rotary",     "scale", "convolution",      "softplus",        "rms_norm",
-                                     "layer_norm", "cast",  "state_space_scan", "delta_rule_scan", NULL};
+  static const char *const rows[] = {"rotary", "scale", "convolution",      "softplus",        "rms_norm", "layer_norm",
+                                     "cast",   "copy",  "state_space_scan", "delta_rule_scan", NULL};
   return pl_read_is_view(own, op) || pl_read_is_collective(own, op) || pl_read_is_activation(own, op) ||
          pl_read_is_bias(own, op) || pl_read_is_one_of(own, op, rows);
 }
@@ -162,6 +162,25 @@ int32_t pl_read_activation(const pl_reading *own, int32_t value, int32_t *square
     op = pl_read_made(own, op, 0);
   }
   return pl_read_is_activation(own, op) ? op : PL_IR_NONE;
+}
+
+static bool has_dim(const pl_reading *own, int32_t value, const char *dim) {
+  return pl_ir_type_find(pl_read_type(own, value), pl_ir_name_of(dim)) >= 0;
+}
+
+bool pl_read_is_dispatch(const pl_reading *own, int32_t op) {
+  if (!pl_read_is(own, op, "spread")) return false;
+  int32_t made = pl_read_op(own, op)->first_output, of = pl_read_op(own, op)->inputs[0];
+  return has_dim(own, made, "x") && has_dim(own, made, "s") && has_dim(own, made, "h") && !has_dim(own, of, "x") &&
+         has_dim(own, of, "h");
+}
+
+int32_t pl_read_chosen(const pl_reading *own, int32_t multiply) {
+  if (!pl_read_is(own, multiply, "multiply")) return PL_IR_NONE;
+  int32_t op = pl_read_made(own, multiply, 1);
+  while (pl_read_is_collective(own, op) || pl_read_is_view(own, op))
+    op = pl_read_made(own, op, 0);
+  return pl_read_is(own, op, "top_k") ? op : PL_IR_NONE;
 }
 
 int32_t pl_read_gate(const pl_reading *own, int32_t multiply) {

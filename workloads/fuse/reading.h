@@ -60,7 +60,7 @@ bool pl_read_is_view(const pl_reading *own, int32_t op);
 bool pl_read_is_collective(const pl_reading *own, int32_t op); /* `cut` is none, nor is a ring of attention */
 /* Of partial sums, whose results all ranks have or parts of them. */
 bool pl_read_is_reduction(const pl_reading *own, int32_t op);
-/* Behind what gathers, cuts or casts it: the path of the parameter that a value is; NULL: none. */
+/* Behind what gathers, cuts, casts or copies it: the path of the parameter that a value is; NULL: none. */
 const char *pl_read_param(const pl_reading *own, int32_t value);
 /* Of the parameter that an op has for its second operand; an addition of one is one of a bias. */
 const char *pl_read_weight(const pl_reading *own, int32_t op);
@@ -100,6 +100,11 @@ bool pl_read_is_norm_in_steps(const pl_reading *own, int32_t op, const pl_framew
 
 /* The table that a value is looked up in, behind cuts and renames: the op that does; PL_IR_NONE: none. */
 int32_t pl_read_lookup(const pl_reading *own, int32_t value);
+
+/* Tokens on their way to experts: a copy of them for each that they go to. */
+bool pl_read_is_dispatch(const pl_reading *own, int32_t op);
+/* Of a multiplication by the weights of experts' answers: the op that chose them; PL_IR_NONE: it is none. */
+int32_t pl_read_chosen(const pl_reading *own, int32_t multiply);
 
 /* A multiplication of an activation and something else: which operand the activation is, or its square; -1: none. */
 int32_t pl_read_gate(const pl_reading *own, int32_t multiply);

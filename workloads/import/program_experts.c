@@ -4,6 +4,9 @@
  * sent to are zero. %dispatch is where tokens go to the experts and the sum over x is where answers come back: cut on x
  * behind them and on tokens in front, these are the two all-to-alls. How many tokens an expert really works on is for
  * the cost to say.
+ *
+ * The weight of an expert's answer multiplies what the last product reads (Megatron Core's weighted activations), which
+ * is the same without a bias behind it: the answers themselves are not kept then.
  */
 #include "workloads/import/program_write.h"
 
@@ -31,9 +34,13 @@ static int32_t routed(pl_program_writer *to, int32_t x) {
   } else {
     y = pl_write_activation(to, "active", y);
   }
-  y = pl_write_linear(to, "experts.down", y, "xfh", "f", false);
-  if (model->mlp.mlp_bias) y = pl_write_bias(to, "experts.down.bias", y, "xh");
-  y = pl_write_product(to, "combined", weights, y, "x");
+  if (model->mlp.mlp_bias) {
+    y = pl_write_bias(to, "experts.down.bias", pl_write_linear(to, "experts.down", y, "xfh", "f", false), "xh");
+    y = pl_write_product(to, "combined", weights, y, "x");
+  } else {
+    y = pl_write_linear(to, "experts.down", pl_write_two(to, "multiply", "weighted", y, weights), "xfh", "f", false);
+    y = pl_write_over(to, "sum", "combined", y, "x");
+  }
   return model->numbers.routing_scale != 1 ? pl_write_scale(to, "combined", y, model->numbers.routing_scale) : y;
 }
 

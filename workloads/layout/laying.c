@@ -369,17 +369,28 @@ static const char *agreed_name(pl_laying *part, const pl_ir_op *op, bool kept) {
   return pl_arena_printf(part->own->scratch, "%.*s/%s", (int)length, part->from->name, op->path);
 }
 
-/* What is kept of a value: as it was made, or added up, if that was done here. */
+static bool is_whole(const pl_laying *part, const pl_ir_type *type) {
+  for (int32_t axis = 0; axis < part->own->rules->mesh.n_axes; axis++)
+    if (type->on[axis] == PL_IR_PARTIAL || type->on[axis] == PL_IR_MAXIMUM) return false;
+  return true;
+}
+
+/* What is kept of a value: as it was made, or added up, if that was done here; and of what was exchanged for another
+ * part of it as large, what came: it is what is computed with. */
 static int32_t kept_variant(const pl_laying *part, int32_t value) {
   const pl_variants *variants = &part->variants[value];
+  const pl_ir_mesh *mesh = &part->own->rules->mesh;
+  int32_t kept = PL_IR_NONE;
+  double elements = 0;
   for (int32_t i = 0; i < variants->n; i++) {
     const pl_ir_type *type = &part->to->values[variants->value[i]].type;
-    bool whole = true;
-    for (int32_t axis = 0; axis < part->own->rules->mesh.n_axes; axis++)
-      whole = whole && type->on[axis] != PL_IR_PARTIAL && type->on[axis] != PL_IR_MAXIMUM;
-    if (whole) return variants->value[i];
+    if (!is_whole(part, type)) continue;
+    double own = pl_ir_type_local_elements(mesh, type);
+    if (kept != PL_IR_NONE && own != elements) continue;
+    kept = variants->value[i];
+    elements = own;
   }
-  return variants->value[0];
+  return kept != PL_IR_NONE ? kept : variants->value[0];
 }
 
 static pl_code lay_kept(pl_laying *part, const pl_ir_op *op, bool keep, pl_error *error) {

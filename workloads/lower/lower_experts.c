@@ -169,9 +169,12 @@ void pl_lower_spread(pl_lowering *to, int32_t op) {
     return;
   }
   of.down = next(to, pl_lower_mlp_last(&of.mlp), "product");
-  of.combined = next(to, of.down, "product");
-  int32_t weights = pl_read_op(&to->read, of.combined)->inputs[0], dispatched = pl_read_op(&to->read, up)->inputs[0];
-  of.k = pl_ir_integer_of(pl_read_op(&to->read, pl_read_maker(&to->read, weights)), "k", 1);
+  of.combined = next(to, of.down, of.mlp.weighted != PL_IR_NONE ? "sum" : "product");
+  int32_t chosen = of.mlp.weighted != PL_IR_NONE
+                       ? pl_read_chosen(&to->read, of.mlp.weighted)
+                       : pl_read_maker(&to->read, pl_read_op(&to->read, of.combined)->inputs[0]);
+  int32_t weights = pl_read_op(&to->read, chosen)->first_output, dispatched = pl_read_op(&to->read, up)->inputs[0];
+  of.k = pl_ir_integer_of(pl_read_op(&to->read, chosen), "k", 1);
   of.n_local = pl_lower_extent(to, pl_read_op(&to->read, up)->inputs[1], 'x');
   of.h = pl_lower_extent(to, pl_read_op(&to->read, up)->inputs[1], 'h');
   of.weights = to->tensor[weights];

@@ -92,16 +92,19 @@ static void activate(pl_lowering *to, const pl_tape_names *names, const pl_mlp_o
 }
 
 int32_t pl_lower_mlp_last(const pl_mlp_ops *found) {
-  return found->multiply != PL_IR_NONE  ? found->multiply
-         : found->squared != PL_IR_NONE ? found->squared
-                                        : found->activation;
+  return found->weighted != PL_IR_NONE   ? found->weighted
+         : found->multiply != PL_IR_NONE ? found->multiply
+         : found->squared != PL_IR_NONE  ? found->squared
+                                         : found->activation;
 }
 
 bool pl_lower_find_mlp(const pl_lowering *to, int32_t up, pl_mlp_ops *found) {
-  *found = (pl_mlp_ops){up, PL_IR_NONE, PL_IR_NONE, PL_IR_NONE, PL_IR_NONE, PL_IR_NONE, PL_IR_NONE};
+  *found = (pl_mlp_ops){up, PL_IR_NONE, PL_IR_NONE, PL_IR_NONE, PL_IR_NONE, PL_IR_NONE, PL_IR_NONE, PL_IR_NONE};
   if (!pl_lower_is_param(to, pl_read_op(&to->read, up)->inputs[1])) return false;
   int32_t value = value_behind(to, up, &found->up_bias);
   if (!find_gate(to, value, found) && !find_plain(to, value, found)) return false;
+  int32_t weighted = pl_read_user(&to->read, pl_read_op(&to->read, pl_lower_mlp_last(found))->first_output);
+  if (pl_read_chosen(&to->read, weighted) != PL_IR_NONE) found->weighted = weighted;
   return pl_read_is(&to->read, pl_read_user(&to->read, pl_read_op(&to->read, pl_lower_mlp_last(found))->first_output),
                     "product");
 }

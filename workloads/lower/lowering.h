@@ -93,6 +93,7 @@ bool pl_lower_gate(pl_lowering *to, int32_t op);
 /* An MLP's ops from its (up) projection to what its last product reads; PL_IR_NONE = none. */
 typedef struct pl_mlp_ops {
   int32_t up, up_bias, gate, gate_bias, activation, squared, multiply;
+  int32_t weighted; /* of experts: times the weights of their answers */
 } pl_mlp_ops;
 bool pl_lower_find_mlp(const pl_lowering *to, int32_t up, pl_mlp_ops *found);
 int32_t pl_lower_mlp_last(const pl_mlp_ops *found);

@@ -33,14 +33,21 @@ static int32_t append_remade(pl_kernel_stepping *own, const pl_ir_op *kept, cons
                                       .callee = PL_IR_NONE});
 }
 
-/* Of an operand that is kept anyhow. */
+static int32_t read_kept(pl_kernel_stepping *own, const pl_ir_op *keep, const pl_ir_type *type) {
+  int32_t before = read_before(own, keep->path);
+  return before != PL_IR_NONE ? before
+                              : pl_ir_op_typed(own->to, own->function, "kept", keep->path, keep->path, 0, NULL, type,
+                                               keep->n_attributes, keep->attributes); /* from where it was kept */
+}
+
+/* Of operands that are kept anyhow. */
 static int32_t remake(pl_kernel_stepping *own, const pl_ir_op *kept, const pl_kernel_remade *made) {
-  const char *path = made->keep->path;
-  int32_t operand = read_before(own, path);
-  if (operand == PL_IR_NONE)
-    operand = pl_ir_op_typed(own->to, own->function, "kept", path, path, 0, NULL, made->type, made->keep->n_attributes,
-                             made->keep->attributes); /* from where it was kept */
-  return append_remade(own, kept, made, operand);
+  int32_t activation = append_remade(own, kept, made, read_kept(own, made->keep, made->type));
+  if (made->times == NULL || activation == PL_IR_NONE) return activation;
+  const int32_t pair[] = {activation, read_kept(own, made->times, made->type)};
+  if (pair[1] == PL_IR_NONE) return PL_IR_NONE;
+  return pl_step_append(own, "multiply", 2, pair, own->finding.read.f->values[kept->first_output].name, made->type,
+                        "made again by the kernel that reads it");
 }
 
 /* ---- what stands for something ---- */
@@ -50,14 +57,13 @@ static const char *path_of_part(pl_kernel_stepping *own, const char *path, const
   return made != NULL ? made : path;
 }
 
-static void keep_part(pl_kernel_stepping *own, const pl_ir_op *keep, const char *part, int32_t value) {
-  int32_t kept = own->map[value];
-  if (kept != PL_IR_NONE)
-    pl_ir_op_typed(own->to, own->function, "keep", NULL, path_of_part(own, keep->path, part), 1, &kept, NULL,
+void pl_step_keep_part(pl_kernel_stepping *own, const pl_ir_op *keep, const char *part, int32_t value) {
+  if (value != PL_IR_NONE)
+    pl_ir_op_typed(own->to, own->function, "keep", NULL, path_of_part(own, keep->path, part), 1, &value, NULL,
                    keep->n_attributes, keep->attributes);
 }
 
-static int32_t kept_part(pl_kernel_stepping *own, const pl_ir_op *kept, const char *part, const pl_ir_type *type) {
+int32_t pl_step_kept_part(pl_kernel_stepping *own, const pl_ir_op *kept, const char *part, const pl_ir_type *type) {
   const char *path = path_of_part(own, kept->path, part);
   return pl_ir_op_typed(own->to, own->function, "kept", part, path, 0, NULL, type, kept->n_attributes,
                         kept->attributes);
@@ -69,8 +75,8 @@ static int32_t kept_part(pl_kernel_stepping *own, const pl_ir_op *kept, const ch
 static int32_t remake_exponentials(pl_kernel_stepping *own, const pl_ir_op *kept, const pl_kernel_exponentials *made) {
   static const char *const reason = "made again by the kernel that reads it";
   const pl_ir_value *values = made->forward->values;
-  int32_t logits = kept_part(own, kept, "logits", &values[made->logits].type);
-  int32_t greatest = kept_part(own, kept, "greatest", &values[made->greatest].type);
+  int32_t logits = pl_step_kept_part(own, kept, "logits", &values[made->logits].type);
+  int32_t greatest = pl_step_kept_part(own, kept, "greatest", &values[made->greatest].type);
   if (logits == PL_IR_NONE || greatest == PL_IR_NONE) return PL_IR_NONE;
   if (made->cast != NULL)
     logits = pl_step_append(own, "cast", 1, &logits, "logits.fp32", &values[made->cast->first_output].type, reason);
@@ -92,8 +98,8 @@ static bool copy_of_loss(pl_kernel_stepping *own, int32_t index, int32_t *made) 
   *made = PL_IR_NONE;
   if (!pl_loss_is_one_kernel(form)) return false;
   if (pl_step_is(own, index, "keep") && pl_kernel_is_exponentials(own->finding.read.f, op, narrow, &of)) {
-    keep_part(own, op, "logits", of.logits);
-    keep_part(own, op, "greatest", of.greatest);
+    pl_step_keep_part(own, op, "logits", own->map[of.logits]);
+    pl_step_keep_part(own, op, "greatest", own->map[of.greatest]);
     return true;
   }
   if (!pl_step_is(own, index, "kept") || !pl_kernel_exponentials_of(own->from, own->finding.read.f, op, narrow, &of))
@@ -110,16 +116,13 @@ static bool copy_of_norm(pl_kernel_stepping *own, int32_t index, int32_t *made) 
   *made = PL_IR_NONE;
   if (own->options->framework->kernels.fuses_norm) return false;
   if (pl_step_is(own, index, "keep") && pl_kernel_keeps_wide(own->from, own->finding.read.f, op)) {
-    int32_t wide = pl_step_wide(own, op->inputs[0]);
-    if (wide != PL_IR_NONE)
-      pl_ir_op_typed(own->to, own->function, "keep", NULL, path_of_part(own, op->path, "fp32"), 1, &wide, NULL,
-                     op->n_attributes, op->attributes);
+    pl_step_keep_part(own, op, "fp32", pl_step_wide(own, op->inputs[0]));
     return true;
   }
   if (!pl_step_is(own, index, "kept") || !pl_kernel_kept_is_wide(own->from, own->finding.read.f, op)) return false;
   pl_ir_type type = own->finding.read.f->values[op->first_output].type;
   type.element = PL_IR_F32;
-  *made = own->wide[op->first_output] = kept_part(own, op, "fp32", &type);
+  *made = own->wide[op->first_output] = pl_step_kept_part(own, op, "fp32", &type);
   return true;
 }
 
@@ -129,11 +132,11 @@ static bool copy_of_square(pl_kernel_stepping *own, int32_t index, int32_t *made
   pl_kernel_remade of;
   *made = PL_IR_NONE;
   if (pl_step_is(own, index, "keep") && pl_kernel_is_squared(own->finding.read.f, op, &of)) {
-    keep_part(own, op, "operand", of.op->inputs[0]);
+    pl_step_keep_part(own, op, "operand", own->map[of.op->inputs[0]]);
     return true;
   }
   if (!pl_step_is(own, index, "kept") || !pl_kernel_squared_of(own->from, own->finding.read.f, op, &of)) return false;
-  *made = append_remade(own, op, &of, kept_part(own, op, "operand", of.type));
+  *made = append_remade(own, op, &of, pl_step_kept_part(own, op, "operand", of.type));
   return true;
 }
 

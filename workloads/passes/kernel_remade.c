@@ -32,10 +32,27 @@ static bool is_multiplied(const pl_ir_function *f, int32_t value) {
   return false;
 }
 
+/* The activation of a gated one, whose product is weighted; NULL: it is none. *other: the value that it multiplies. */
+static const pl_ir_op *gated_by(const pl_ir_function *f, const pl_ir_op *op, int32_t *other) {
+  for (int32_t i = 0; i < 2 && is(op, "multiply"); i++) {
+    int32_t maker = f->values[op->inputs[i]].op;
+    bool activates = maker != PL_IR_NONE && (is(&f->ops[maker], "silu") || is(&f->ops[maker], "gelu"));
+    *other = op->inputs[1 - i];
+    if (activates) return &f->ops[maker];
+  }
+  return NULL;
+}
+
 bool pl_kernel_is_remade(const pl_ir_function *f, const pl_ir_op *keep, pl_kernel_remade *made) {
-  int32_t maker = f->values[keep->inputs[0]].op;
+  int32_t maker = f->values[keep->inputs[0]].op, other;
   if (maker == PL_IR_NONE || !is_multiplied(f, keep->inputs[0])) return false;
-  made->op = &f->ops[maker];
+  *made = (pl_kernel_remade){.op = &f->ops[maker]};
+  const pl_ir_op *activation = gated_by(f, made->op, &other);
+  if (activation != NULL) {
+    made->op = activation;
+    made->times = keep_of(f, other);
+    if (made->times == NULL) return false;
+  }
   if (!is(made->op, "silu") && !is(made->op, "gelu") && !is(made->op, "relu")) return false;
   made->keep = keep_of(f, made->op->inputs[0]);
   made->type = &f->values[made->op->inputs[0]].type;

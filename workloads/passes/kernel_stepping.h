@@ -6,6 +6,13 @@
 #include "workloads/fuse/kernel_groups.h"
 #include "workloads/passes/kernel_steps.h"
 
+/* What a gelu in steps makes between its operand and its result. */
+enum { PL_GELU_PARTS = 3, PL_GELUS_MAX = 16 };
+typedef struct pl_gelu_parts {
+  int32_t value; /* of the old function: the operand */
+  int32_t values[PL_GELU_PARTS];
+} pl_gelu_parts;
+
 typedef struct pl_kernel_stepping {
   const pl_ir_module *from;
   pl_ir_module *to;
@@ -17,7 +24,12 @@ typedef struct pl_kernel_stepping {
   pl_ir_function *function;  /* that it becomes */
   int32_t *map;              /* per value of the old function */
   int32_t *wide;             /* per value of the old function: its fp32 copy, PL_IR_NONE: none yet */
-  bool *widens;              /* per value: a gradient that is cast to the type of its buffer as soon as it is there */
+  int16_t *gradients;        /* per value of the old function: a gradient that is cast as soon as it is there, to this
+                                element (PL_IR_NONE: stays as it is) */
+  bool *paths;               /* per value: that of a matrix, on its way to being cut (pl_gradient_path) */
+  const int **heads;         /* per value: steps of copies of queries, keys or values, 0 at the end; NULL: none */
+  pl_gelu_parts gelus[PL_GELUS_MAX];
+  int32_t n_gelus;
 } pl_kernel_stepping;
 
 static inline bool pl_step_is(const pl_kernel_stepping *own, int32_t op, const char *row) {
@@ -27,11 +39,27 @@ static inline bool pl_step_is(const pl_kernel_stepping *own, int32_t op, const c
 /* An op of the function that is written, with a result of this type. Returns its output. */
 int32_t pl_step_append(pl_kernel_stepping *own, const char *row, int32_t n_inputs, const int32_t *inputs,
                        const char *name, const pl_ir_type *type, const char *reason);
+/* The same of one operand, with a result of its type; `attribute`: NULL, none. */
+int32_t pl_step_append_same(pl_kernel_stepping *own, const char *row, int32_t value, const char *reason,
+                            const pl_ir_attribute *attribute);
 /* The fp32 copy of a value of the old function: made here before, kept, or made now. */
 int32_t pl_step_wide(pl_kernel_stepping *own, int32_t value);
 
 /* Of `keep` and `kept`: what a kernel makes again is not kept but what it makes it of. False: the op is to be copied as
  * it is. *made: the output of what stands for it, PL_IR_NONE: none. kernel_kept.c */
 bool pl_step_keeps_otherwise(pl_kernel_stepping *own, int32_t index, int32_t *made);
+/* A value that is kept beside another one, under its path and a word more; and the same read again. */
+void pl_step_keep_part(pl_kernel_stepping *own, const pl_ir_op *keep, const char *part, int32_t value);
+int32_t pl_step_kept_part(pl_kernel_stepping *own, const pl_ir_op *kept, const char *part, const pl_ir_type *type);
+
+/* Copies of heads: which values have some; and these of `value`, which value `of` of the old function has become.
+ * kernel_heads.c */
+void pl_step_find_heads(pl_kernel_stepping *own);
+int32_t pl_step_copy_heads(pl_kernel_stepping *own, int32_t of, int32_t value);
+
+/* Behind a gelu, or its derivative, what it has in steps; and behind a `keep` what is kept of them. kernel_gelu.c */
+void pl_step_gelu(pl_kernel_stepping *own, int32_t index);
+void pl_step_gelu_backward(pl_kernel_stepping *own, int32_t index);
+void pl_step_keep_gelu(pl_kernel_stepping *own, const pl_ir_op *keep);
 
 #endif

@@ -31,6 +31,24 @@ int32_t pl_step_append(pl_kernel_stepping *own, const char *row, int32_t n_input
                                       .callee = PL_IR_NONE});
 }
 
+int32_t pl_step_append_same(pl_kernel_stepping *own, const char *row, int32_t value, const char *reason,
+                            const pl_ir_attribute *attribute) {
+  if (value == PL_IR_NONE) return PL_IR_NONE;
+  const char *name = own->function->values[value].name;
+  const pl_ir_type type = own->function->values[value].type;
+  return pl_ir_op_add(own->to, own->function,
+                      &(pl_ir_making){.row = pl_ir_row_of(row),
+                                      .n_inputs = 1,
+                                      .n_outputs = 1,
+                                      .n_attributes = attribute != NULL,
+                                      .inputs = &value,
+                                      .attributes = attribute,
+                                      .output_names = &name,
+                                      .output_types = &type,
+                                      .reason = reason,
+                                      .callee = PL_IR_NONE});
+}
+
 /* The same elements in another type. */
 static int32_t cast(pl_kernel_stepping *own, int32_t value, uint8_t element, const char *reason) {
   if (value == PL_IR_NONE) return PL_IR_NONE;
@@ -57,16 +75,27 @@ static bool passes_on(const pl_kernel_stepping *own, int32_t op) {
          pl_step_is(own, op, "scale");
 }
 
-/* Cast in front of their reduction, where they are reduced in the type that they are kept in. */
-static void find_widened(pl_kernel_stepping *own) {
+static bool is_of_matrix(const pl_kernel_stepping *own, int32_t op) {
+  return pl_step_is(own, op, "product") || pl_step_is(own, op, "convolution_backward_weights") ||
+         pl_step_is(own, op, "embedding_backward");
+}
+
+/* Cast in front of their reduction to the type that they travel in, behind it to that which they are kept in. */
+static void find_gradients(pl_kernel_stepping *own) {
   for (int32_t i = 0; i < own->finding.read.f->n_ops; i++) {
     if (!pl_step_is(own, i, "accumulate")) continue;
-    int32_t value = pl_read_op(&own->finding.read, i)->inputs[0];
-    bool before = reduced_element(own, value) < 0;
-    while (before && passes_on(own, pl_read_maker(&own->finding.read, value)) && own->finding.n_readers[value] == 1)
-      value = pl_read_op(&own->finding.read, pl_read_maker(&own->finding.read, value))->inputs[0];
-    uint8_t element = own->finding.read.f->values[value].type.element;
-    own->widens[value] = element != kept_element(own, element);
+    int32_t last = pl_read_op(&own->finding.read, i)->inputs[0], value = last, maker;
+    bool meets = false;
+    while (maker = pl_read_maker(&own->finding.read, value),
+           passes_on(own, maker) && own->finding.n_readers[value] == 1) {
+      meets = meets || pl_read_is_collective(&own->finding.read, maker);
+      value = pl_read_op(&own->finding.read, maker)->inputs[0];
+    }
+    uint8_t element = own->finding.read.f->values[value].type.element, kept = kept_element(own, element), sent = kept;
+    if (meets && reduced_element(own, value) >= 0) sent = (uint8_t)reduced_element(own, value);
+    if (sent != element) own->gradients[value] = sent;
+    if (sent != kept) own->gradients[last] = kept;
+    own->paths[value] = meets && is_of_matrix(own, maker);
   }
 }
 
@@ -213,14 +242,85 @@ static int32_t copy_op(pl_kernel_stepping *own, int32_t index) {
   if (op->callee != PL_IR_NONE) return copy_call(own, op);
   int32_t first = pl_kernel_copy(own->to, own->function, own->finding.read.f, op, own->map, op->callee);
   if (pl_step_is(own, index, "rotary") && !own->options->framework->kernels.fuses_rotary) eager_rotary(own, op, first);
+  if (pl_step_is(own, index, "gelu")) pl_step_gelu(own, index);
+  if (pl_step_is(own, index, "gelu_backward")) pl_step_gelu_backward(own, index);
+  if (pl_step_is(own, index, "keep")) pl_step_keep_gelu(own, op);
   return first;
+}
+
+/* A gradient that is there, on its way to its buffer. What is made of a matrix is copied into what is reduced, a tensor
+ * of all of its function (pl_gradient_path) or a bucket, unless its product has put it there; a flat one is divided by
+ * the number of ranks, a factor that the program has in its loss. */
+static int32_t on_its_way(pl_kernel_stepping *own, int32_t of, int32_t value) {
+  const pl_gradient_path path = own->options->framework->gradients.gradient_path;
+  const pl_ir_attribute one = pl_ir_real("by", 1);
+  bool copies = own->paths[of] && !pl_framework_adds_in_products(own->options->framework),
+       casts = own->gradients[of] != PL_IR_NONE;
+  if (copies && (path == PL_GRADIENTS_FLAT || !casts))
+    value = pl_step_append_same(own, "copy", value, "into what is reduced", NULL);
+  if (casts)
+    value = cast(own, value, (uint8_t)own->gradients[of],
+                 own->gradients[of] == kept_element(own, own->finding.read.f->values[of].type.element)
+                     ? "as gradients are kept"
+                     : "as gradients are reduced");
+  if (copies && path == PL_GRADIENTS_FLAT) value = pl_step_append_same(own, "scale", value, "among the ranks", &one);
+  return value;
+}
+
+/* Whether these are tokens of several experts on this device, which lie by the device that they came from where they
+ * are exchanged and by their expert where they are computed with. */
+static bool is_sorted(const pl_kernel_stepping *own, int32_t value) {
+  const pl_ir_type *type = &own->finding.read.f->values[value].type;
+  int32_t experts = pl_ir_type_find(type, pl_ir_name_of("x"));
+  return experts >= 0 && pl_ir_type_find(type, pl_ir_name_of("h")) >= 0 &&
+         pl_ir_type_local_extent(&own->to->mesh, type, experts) > 1;
+}
+
+static bool exchanges(const pl_kernel_stepping *own, int32_t op, const char *which) {
+  return pl_step_is(own, op, "all_to_all") &&
+         pl_ir_op_has_name(pl_read_op(&own->finding.read, op), which, pl_ir_name_of("x"));
+}
+
+/* Tokens that came, by their expert. */
+static int32_t sort_tokens(pl_kernel_stepping *own, int32_t index, int32_t made) {
+  int32_t value = pl_read_op(&own->finding.read, index)->first_output;
+  if (!exchanges(own, index, "to") || exchanges(own, own->finding.read.user[value], "to") || !is_sorted(own, value))
+    return made;
+  return pl_step_append_same(own, "copy", made, "by their expert", NULL);
+}
+
+/* Answers that go, by the device that they go to. *before: what there is of them for others. */
+static void sort_answers(pl_kernel_stepping *own, int32_t index, int32_t *before) {
+  *before = PL_IR_NONE;
+  if (!exchanges(own, index, "from")) return;
+  int32_t value = pl_read_op(&own->finding.read, index)->inputs[0];
+  if (exchanges(own, pl_read_maker(&own->finding.read, value), "from") || !is_sorted(own, value)) return;
+  *before = own->map[value];
+  own->map[value] = pl_step_append_same(own, "copy", *before, "by the device that they go to", NULL);
+}
+
+/* What was gathered of a parameter is copied to where it is used, by one kernel or by one a rank. */
+static int32_t copy_gathered(pl_kernel_stepping *own, int32_t index, int32_t gathered) {
+  const pl_framework *framework = own->options->framework;
+  if (!framework->gathers.copies_gathered && !framework->gathers.copies_per_rank) return gathered;
+  if (!pl_step_is(own, index, "all_gather") || !pl_step_is(own, pl_read_made(&own->finding.read, index, 0), "param"))
+    return gathered;
+  int64_t n = 1;
+  for (int32_t axis = 0; framework->gathers.copies_per_rank && axis < own->to->mesh.n_axes; axis++)
+    if (pl_ir_op_has_name(pl_read_op(&own->finding.read, index), "over", own->to->mesh.axes[axis].name))
+      n *= own->to->mesh.axes[axis].extent;
+  const pl_ir_attribute launches = pl_ir_integer("launches", n);
+  return pl_step_append_same(own, "copy", gathered, "to where it is used", &launches);
 }
 
 static void write_op(pl_kernel_stepping *own, int32_t index) {
   const pl_ir_op *op = pl_read_op(&own->finding.read, index);
   if (!own->live.op[own->index][index]) return;
   bool in_steps = eager_norm(own, index);
+  int32_t answers;
+  sort_answers(own, index, &answers);
   int32_t first = in_steps ? PL_IR_NONE : copy_op(own, index);
+  if (answers != PL_IR_NONE) own->map[op->inputs[0]] = answers;
   for (int32_t k = 0; k < op->n_outputs && op->callee == PL_IR_NONE; k++) {
     int32_t made = first != PL_IR_NONE ? first + k : PL_IR_NONE, of = op->first_output + k;
     if (in_steps) made = own->map[of];
@@ -229,7 +329,8 @@ static void write_op(pl_kernel_stepping *own, int32_t index) {
     pl_ir_type *type = &own->function->values[made].type;
     if (pl_step_is(own, index, "gradient")) type->element = kept_element(own, type->element);
     follow_element(own, op, index, type);
-    if (own->widens[of]) own->map[of] = cast(own, made, kept_element(own, type->element), "as gradients are kept");
+    own->map[of] = copy_gathered(own, index, pl_step_copy_heads(own, of, on_its_way(own, of, made)));
+    if (pl_step_is(own, index, "all_to_all")) own->map[of] = sort_tokens(own, index, own->map[of]);
     if (is_reduced_narrow(own, of))
       own->map[of] = cast(own, made, (uint8_t)reduced_element(own, of), "as gradients are reduced");
   }
@@ -265,13 +366,18 @@ static pl_code write_function(pl_kernel_stepping *own, int32_t index, pl_error *
   own->function = pl_ir_function_add(own->to, from->name);
   own->map = PL_TAKE(&own->scratch, int32_t, from->n_values + 1);
   own->wide = PL_TAKE(&own->scratch, int32_t, from->n_values + 1);
-  own->widens = PL_TAKE(&own->scratch, bool, from->n_values + 1);
-  if (own->function == NULL || own->map == NULL || own->wide == NULL || own->widens == NULL ||
+  own->gradients = PL_TAKE(&own->scratch, int16_t, from->n_values + 1);
+  own->paths = PL_TAKE(&own->scratch, bool, from->n_values + 1);
+  own->heads = PL_TAKE(&own->scratch, const int *, from->n_values + 1);
+  own->n_gelus = 0;
+  if (own->function == NULL || own->map == NULL || own->wide == NULL || own->gradients == NULL || own->paths == NULL ||
+      own->heads == NULL ||
       !pl_kernel_finding_init(&own->finding, own->from, index, own->options->framework, NULL, &own->scratch))
     return pl_fail_memory(error, "a program's kernels");
-  find_widened(own);
   for (int32_t i = 0; i < from->n_values; i++)
-    own->map[i] = own->wide[i] = PL_IR_NONE;
+    own->map[i] = own->wide[i] = own->gradients[i] = PL_IR_NONE;
+  find_gradients(own);
+  pl_step_find_heads(own);
   for (int32_t i = 0; i < from->n_arguments; i++)
     own->map[i] = pl_ir_argument(own->to, own->function, from->values[i].name, &from->values[i].type);
   for (int32_t i = 0; i < from->n_ops && !own->to->arena->failed; i++)

@@ -22,6 +22,8 @@ bool pl_kernel_live_take(const pl_ir_module *module, pl_arena *scratch, pl_kerne
 typedef struct pl_kernel_remade {
   const pl_ir_op *op, *keep; /* of the forward function: the activation, and what keeps its operand */
   const pl_ir_type *type;
+  const pl_ir_op *times; /* of experts, whose gated activation is weighted by the same kernel: what keeps the other
+                            factor, NULL: the activation alone is made again */
 } pl_kernel_remade;
 
 /* Whether what `keep` of f keeps is one; and what `kept` of a backward function f reads. kernel_remade.c */

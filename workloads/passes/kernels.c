@@ -35,9 +35,24 @@ static bool meets(const pl_ir_op *op) {
   return effect == PL_IR_COLLECTIVE || effect == PL_IR_SENDS || effect == PL_IR_CALLS;
 }
 
+/* Collectives that are as free as a framework takes them to be, in an order of their own: of parameters that are copied
+ * all at once, of gradients that are. */
+static int own_order(const writing *w, int32_t op) {
+  const pl_framework *framework = w->own.framework;
+  int32_t at = op;
+  if (!pl_read_is_collective(&w->own.read, op)) return 0;
+  if (framework->gathers.copies_gathered && pl_read_is(&w->own.read, pl_read_made(&w->own.read, op, 0), "param"))
+    return 1;
+  if (framework->gradients.gradient_path == PL_GRADIENTS_ADDED) return 0;
+  while (pl_read_is(&w->own.read, at, "cast") || pl_read_is_collective(&w->own.read, at))
+    at = pl_kernel_next(&w->own, at);
+  return pl_read_is(&w->own.read, at, "accumulate") ? 2 : 0;
+}
+
 /* Chains of the ops of a group, and of those that meet other devices, whose order is everybody's. */
 static void chain_ops(writing *w) {
-  int32_t last = PL_IR_NONE, *latest = w->order; /* not yet needed: by group, its op that was seen last */
+  int32_t last[] = {PL_IR_NONE, PL_IR_NONE, PL_IR_NONE},
+          *latest = w->order; /* not yet needed: by group, its op that was seen last */
   for (int32_t i = 0; i < w->own.read.f->n_ops; i++)
     latest[i] = PL_IR_NONE;
   for (int32_t i = w->own.read.f->n_ops; i-- > 0;) {
@@ -47,8 +62,9 @@ static void chain_ops(writing *w) {
   }
   for (int32_t i = 0; i < w->own.read.f->n_ops; i++) {
     if (!meets(pl_read_op(&w->own.read, i))) continue;
-    w->meets_before[i] = last;
-    last = i;
+    int order = own_order(w, i);
+    w->meets_before[i] = last[order];
+    last[order] = i;
   }
 }
 

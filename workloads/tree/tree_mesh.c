@@ -261,10 +261,11 @@ static bool is(pl_ir_name name, const char *text) {
   return strcmp(name.text, text) == 0;
 }
 
-/* What modules hand each other lies as it is computed with; along a recipe's axes as frameworks have it. */
+/* What modules hand each other lies as it is computed with; along a recipe's axes as frameworks have it. (Layers of
+ * plain MLPs are split by outputs and by inputs in turn: what is between them stays cut.) */
 static bool is_handed(pl_ir_name dim, bool recipe, pl_axis_role role) {
   if (is(dim, "t") || (recipe && is(dim, "x"))) return false;
-  return !recipe || role != PL_AXIS_TENSOR || is(dim, "v") || is(dim, "g") || is(dim, "s");
+  return !recipe || role != PL_AXIS_TENSOR || is(dim, "v") || is(dim, "g") || is(dim, "s") || is(dim, "f");
 }
 
 static void use_axis(const pl_tree_cut *cut, bool recipe, bool pictures, pl_layout_use *use) {

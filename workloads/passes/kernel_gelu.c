@@ -1,0 +1,81 @@
+/* GELU's form with tanh in PyTorch ops (`fused_gelu` of a profile): 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))),
+ * 8 kernels forward and 11 backward, of which the op itself stands for the last. Autograd keeps the tanh and both
+ * factors of the last product beside x. See workloads/passes/kernel_stepping.h.
+ */
+#include "workloads/passes/kernel_stepping.h"
+
+static const char *const reason = "gelu in steps";
+static const char *const part_names[PL_GELU_PARTS] = {"half", "sum", "tanh"};
+
+static int32_t step(pl_kernel_stepping *own, const char *name, int32_t a, int32_t b) {
+  const int32_t pair[] = {a, b};
+  if (a == PL_IR_NONE || b == PL_IR_NONE) return PL_IR_NONE;
+  const pl_ir_type type = own->function->values[a].type;
+  return pl_step_append(own, a == b ? "multiply" : "add", 2, pair, name, &type, reason);
+}
+
+static int32_t square(pl_kernel_stepping *own, const char *name, int32_t a) {
+  return step(own, name, a, a);
+}
+
+static bool is_in_steps(const pl_kernel_stepping *own, int32_t value) {
+  return !own->options->framework->kernels.fuses_gelu && value != PL_IR_NONE;
+}
+
+static bool is_gated(const pl_kernel_stepping *own, int32_t gelu) {
+  int32_t value = pl_read_op(&own->finding.read, gelu)->first_output;
+  for (int32_t i = 0; i < own->finding.read.f->n_ops; i++) {
+    const pl_ir_op *op = pl_read_op(&own->finding.read, i);
+    if (pl_step_is(own, i, "multiply") && (op->inputs[0] == value || op->inputs[1] == value)) return true;
+  }
+  return false;
+}
+
+static pl_gelu_parts *parts_of(pl_kernel_stepping *own, int32_t value) {
+  for (int32_t i = 0; i < own->n_gelus; i++)
+    if (own->gelus[i].value == value) return &own->gelus[i];
+  return NULL;
+}
+
+void pl_step_gelu(pl_kernel_stepping *own, int32_t index) {
+  int32_t value = pl_read_op(&own->finding.read, index)->inputs[0], x = own->map[value];
+  if (!is_in_steps(own, x) || is_gated(own, index) || own->n_gelus == PL_GELUS_MAX) return;
+  int32_t inner = square(own, "gelu.cube.scaled", square(own, "gelu.cube", x));
+  inner = square(own, "gelu.inner.scaled", step(own, "gelu.inner", inner, x));
+  int32_t tangent = square(own, "gelu.tanh", inner), half = square(own, "gelu.half", x);
+  own->gelus[own->n_gelus++] = (pl_gelu_parts){value, {half, step(own, "gelu.sum", tangent, x), tangent}};
+}
+
+/* Beside `keep`, which is written: what else is kept of a gelu whose operand it keeps. */
+void pl_step_keep_gelu(pl_kernel_stepping *own, const pl_ir_op *keep) {
+  const pl_gelu_parts *parts = parts_of(own, keep->inputs[0]);
+  for (int i = 0; parts != NULL && i < PL_GELU_PARTS; i++)
+    pl_step_keep_part(own, keep, part_names[i], parts->values[i]);
+}
+
+/* What is kept of x's gelu, or made here again; x itself where nobody knows. */
+static void take_parts(pl_kernel_stepping *own, int32_t value, int32_t made[PL_GELU_PARTS]) {
+  const pl_gelu_parts *parts = parts_of(own, value);
+  int32_t maker = pl_read_maker(&own->finding.read, value);
+  const pl_ir_op *kept = pl_step_is(own, maker, "kept") ? pl_read_op(&own->finding.read, maker) : NULL;
+  for (int i = 0; i < PL_GELU_PARTS; i++)
+    made[i] = parts != NULL  ? parts->values[i]
+              : kept != NULL ? pl_step_kept_part(own, kept, part_names[i], &own->function->values[own->map[value]].type)
+                             : own->map[value];
+}
+
+/* The last product's two derivatives, tanh's, the factors', the cube's (a square, a factor, a product), and two sums of
+ * what comes to x on its three ways. */
+void pl_step_gelu_backward(pl_kernel_stepping *own, int32_t index) {
+  const pl_ir_op *op = pl_read_op(&own->finding.read, index);
+  int32_t dy = own->map[op->inputs[1]], x = own->map[op->inputs[0]], parts[PL_GELU_PARTS];
+  if (!is_in_steps(own, dy) || x == PL_IR_NONE) return;
+  take_parts(own, op->inputs[0], parts);
+  int32_t inner = step(own, "gelu.dsum", dy, parts[0]), dx = step(own, "gelu.dhalf", dy, parts[1]);
+  dx = square(own, "gelu.dhalf.scaled", dx);
+  inner = square(own, "gelu.dinner", step(own, "gelu.dtanh", inner, parts[2]));
+  step(own, "gelu.dadd", dx, inner);
+  int32_t cube = square(own, "gelu.dcube", inner),
+          factor = square(own, "gelu.square.scaled", square(own, "gelu.square", x));
+  step(own, "gelu.dx", cube, factor);
+}
