@@ -243,6 +243,7 @@ static void tokens_go_once_to_a_node(void **state) {
     static const double limited[][5] = {{[1] = 1, [2] = 0.5, [4] = 0.5},
                                         {[1] = 1, [2] = 2.0 / 3, [4] = 3 * (0.5 * 0.75) / (2 * 0.75)}};
     own.model.moe.n_groups = 4;
+    own.model.moe.group_best = 1;
     for (int64_t chosen = 1; chosen <= 2; chosen++) {
       own.model.moe.topk_groups = chosen;
       expect_time("out of some groups", attention_job_simulate(&own, text).row.expert_comm_s,

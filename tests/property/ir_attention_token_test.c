@@ -162,8 +162,9 @@ static void test_rotary(void **state) {
 static void test_top_k(void **state) {
   (void)state;
   static const char *const attributes[] = {"over=x, k=1", "over=x, k=2", "over=x, k=2, normalise=1",
-                                           "over=x, k=4, normalise=1"};
-  for (int i = 0; i < 4; i++) {
+                                           "over=x, k=4, normalise=1",
+                                           "over=x, k=2, normalise=1, groups=2, chosen_groups=1, best=2"};
+  for (int i = 0; i < 5; i++) {
     ir_case one;
     ir_case_init(&one, &arena, seed, "top_k", attributes[i]);
     ir_case_between(&one, "b=4 x=4 s=6", 0.01, 1);

@@ -62,6 +62,7 @@ static const struct {
     {"torchtitan", "layer.backward", 1, 1.34},
     {"deepspeed", "layer.backward", 0.92, 1.01}, /* both halves of a gate's gradient are packed once more */
     {"torch-ddp", "layer.backward", 0.93, 1.01},
+    {"dt-fm", "layer.backward", 0.93, 1.01},
     {gelu_in_steps, "layer.backward", 0.93, 1.01},
     {attention_in_steps, "layer.backward", 0.93, 1.01},
     {"megatron-lm-2023", "layer.backward", 0.82, 1.01}, /* likewise, beside fused norms */

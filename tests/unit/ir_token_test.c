@@ -84,6 +84,26 @@ static void test_top_k(void **state) {
   ir_case_expect(&one, 8, (double[]){0, 0.375, 0.625, 0, 0.5, 0.5, 0, 0}); /* of equal ones the first */
 }
 
+/* Three groups of two: the last has the largest one (0.5), the second the largest sum (0.3 + 0.25). */
+static void test_top_k_of_groups(void **state) {
+  (void)state;
+  static const struct {
+    const char *attributes;
+    double expected[6];
+  } cases[] = {{"over=x, k=2, groups=3, chosen_groups=1", {0, 0, 0, 0, 0.5, 0}},
+               {"over=x, k=2, groups=3, chosen_groups=1, best=2", {0, 0, 0.3, 0.25, 0, 0}},
+               {"over=x, k=3, groups=3, chosen_groups=2, best=2", {0, 0, 0.3, 0.25, 0.5, 0}},
+               {"over=x, k=3, groups=3, chosen_groups=3", {0.4, 0, 0.3, 0, 0.5, 0}},
+               {"over=x, k=1, groups=6, chosen_groups=3", {0, 0, 0, 0, 0.5, 0}}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    ir_case one;
+    ir_case_init(&one, &arena, 1, "top_k", cases[i].attributes);
+    ir_case_set(ir_case_numbers(&one, "x=6"), 6, (double[]){0.4, 0.01, 0.3, 0.25, 0.5, 0});
+    ir_case_compute(&one);
+    ir_case_expect(&one, 6, cases[i].expected);
+  }
+}
+
 static void test_refuses(void **state) {
   (void)state;
   ir_case one;
@@ -113,6 +133,17 @@ static void test_refuses(void **state) {
   ir_case_init(&one, &arena, 1, "top_k", "over=x, k=5");
   ir_case_numbers(&one, "s=3 x=4");
   assert_string_equal(ir_case_refused(&one, &error), "k=5 of top_k: it is from 1 to x=4");
+  static const char *const groups[][2] = {
+      {"over=x, k=2, groups=3", "groups=3 of top_k: it divides 4"},
+      {"over=x, k=2, groups=2, chosen_groups=3",
+       "chosen_groups=3 of top_k: it is at most groups=2, and so many groups of 2 hold k=2"},
+      {"over=x, k=3, groups=2", "chosen_groups=1 of top_k: it is at most groups=2, and so many groups of 2 hold k=3"},
+      {"over=x, k=2, groups=2, best=3", "best=3 of top_k: it is from 1 to the 2 of a group"}};
+  for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
+    ir_case_init(&one, &arena, 1, "top_k", groups[i][0]);
+    ir_case_numbers(&one, "s=3 x=4");
+    assert_string_equal(ir_case_refused(&one, &error), groups[i][1]);
+  }
 }
 
 int main(void) {
@@ -122,6 +153,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_pick_and_place, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_rotary, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_top_k, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_top_k_of_groups, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_refuses, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

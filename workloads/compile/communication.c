@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "workloads/compile/rivals.h"
+#include "workloads/compile/token_nodes.h"
 
 static pl_code no_memory(pl_planning *state) {
   return pl_fail_memory(state->error, "the communication plan");
@@ -17,38 +18,6 @@ static const uint32_t *group_members(const pl_family *family, uint32_t group) {
 }
 
 /* ---- what is sent ---- */
-
-/* n choose k, as far as double goes. */
-static double choose(int64_t n, int64_t k) {
-  double product = 1;
-  for (int64_t i = 1; i <= k; i++)
-    product *= (double)(n - k + i) / (double)i;
-  return k < 0 || k > n ? 0 : product;
-}
-
-/* How probable it is that some of a token's k experts are on one of N nodes, over which they are spread evenly:
- * 1 - (1 - 1/N)^k. If they are out of M of G groups of neighbours, drawn evenly, a node that holds j of these M groups
- * has j/M of the experts in question; of G/N groups to a node j are among the M with probability
- * C(G/N, j) C(G - G/N, M - j) / C(G, M). Groups and nodes of which neither is a multiple of the other: as without. */
-static double meets_node(const pl_model *model, uint32_t n_nodes) {
-  int64_t n = n_nodes, groups = model->moe.n_groups, chosen = model->moe.topk_groups;
-  double k = (double)model->moe.topk, met = 0;
-  if (groups <= 1 || (groups % n != 0 && n % groups != 0)) return 1 - pow(1 - 1.0 / (double)n, k);
-  if (n > groups) /* several nodes to a group */
-    return (double)chosen / (double)groups * (1 - pow(1 - (double)groups / (double)(n * chosen), k));
-  int64_t own = groups / n;
-  for (int64_t j = 1; j <= own && j <= chosen; j++)
-    met += choose(own, j) * choose(groups - own, chosen - j) / choose(groups, chosen) *
-           (1 - pow(1 - (double)j / (double)chosen, k));
-  return met;
-}
-
-/* Of the k (1 - 1/N) copies of a token that leave its node, those for different nodes. What else of the exchange stays
- * inside nodes, where the links are so much faster that it is not the bottleneck, shrinks with it. */
-static double copies_saved(const pl_model *model, uint32_t n_nodes) {
-  double elsewhere = 1 - 1.0 / n_nodes;
-  return (n_nodes - 1) * meets_node(model, n_nodes) / ((double)model->moe.topk * elsewhere);
-}
 
 /* Whether the size of an op depends on where its group is. */
 static bool is_sent_per_node(const pl_program *program, const pl_family *family, uint32_t op) {
@@ -61,8 +30,10 @@ double pl_communication_bytes(const pl_cluster *cluster, const pl_program *progr
   const pl_family *own = &program->families[family];
   double size_bytes = own->ops[op].size_bytes;
   if (!is_sent_per_node(program, own, op)) return size_bytes;
+  const pl_model *model = program->model;
+  const pl_token_choice choice = {model->moe.topk, model->moe.n_groups, model->moe.topk_groups};
   uint32_t n_nodes = pl_cluster_count_nodes(cluster, group_members(own, group), own->group_size);
-  return n_nodes > 1 ? size_bytes * copies_saved(program->model, n_nodes) : size_bytes;
+  return n_nodes > 1 ? size_bytes * pl_token_copies_sent(&choice, n_nodes) : size_bytes;
 }
 
 /* ---- lowering ---- */

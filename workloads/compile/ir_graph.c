@@ -363,6 +363,8 @@ pl_code pl_ir_graph_maker_take(const pl_cluster *cluster, const pl_ir_module *mo
   if (arena->failed) return pl_ir_graph_no_memory(own);
   pl_ir_transfers_init(&own->transfers, cluster, &options->collective, arena);
   if (module->places != NULL) own->transfers.places = places;
+  if (own->framework->pipeline.sends_tokens_per_node)
+    own->transfers.tokens = (pl_token_choice){own->routing.k, own->routing.groups, own->routing.chosen_groups};
   return PL_OK;
 }
 

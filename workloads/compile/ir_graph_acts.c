@@ -98,8 +98,9 @@ static pl_code meet(pl_ir_graphing *own, const pl_ir_act *act) {
     }
     uint32_t spec;
     double progress;
-    PL_TRY(pl_ir_transfers_collective(&own->transfers, meeting->kind, devices, groups->size, meeting->bytes, &spec,
-                                      &progress, own->error));
+    double bytes = pl_ir_transfers_bytes(&own->transfers, meeting->of_tokens, devices, groups->size, meeting->bytes);
+    PL_TRY(pl_ir_transfers_collective(&own->transfers, meeting->kind, devices, groups->size, bytes, &spec, &progress,
+                                      own->error));
     uint32_t task = pl_graph_builder_transfer(own->builder, spec, progress, meeting->category, streams, groups->size,
                                               pl_ir_graph_label(own, meeting->label), own->microbatch);
     for (uint32_t i = 0; i < groups->size; i++) {

@@ -24,8 +24,8 @@ static pl_ir_pattern *find(const pl_ir_folding *fold, const pl_ir_pattern *patte
   for (uint32_t i = 0; i < fold->n_patterns; i++) {
     pl_ir_pattern *at = &fold->patterns[i];
     if (at->from == pattern->from && at->axes == pattern->axes && at->kind == pattern->kind &&
-        at->bytes == pattern->bytes && same_classes(at->classes, pattern->classes) &&
-        (at->class == pattern->class || at->classes != NULL))
+        at->of_tokens == pattern->of_tokens && at->bytes == pattern->bytes &&
+        same_classes(at->classes, pattern->classes) && (at->class == pattern->class || at->classes != NULL))
       return at;
   }
   return NULL;
@@ -40,6 +40,7 @@ static pl_ir_pattern pattern_of_meeting(const pl_ir_graphing *own, const pl_ir_m
                          .from = PL_IR_NONE,
                          .axes = meeting->axes,
                          .kind = meeting->kind,
+                         .of_tokens = meeting->of_tokens,
                          .bytes = meeting->bytes};
 }
 
@@ -217,7 +218,8 @@ static pl_code take_specs(pl_ir_graphing *own, const listing *of) {
       uint32_t n = of->first_member[t + 1] - of->first_member[t];
       for (uint32_t i = 0; i < n; i++)
         devices[i] = of->members[of->first_member[t] + i].device;
-      PL_TRY(pl_ir_transfers_collective(&own->transfers, at->kind, devices, n, at->bytes, &fold->specs[t],
+      double bytes = pl_ir_transfers_bytes(&own->transfers, at->of_tokens, devices, n, at->bytes);
+      PL_TRY(pl_ir_transfers_collective(&own->transfers, at->kind, devices, n, bytes, &fold->specs[t],
                                         &fold->progress_bytes[t], own->error));
     }
   }

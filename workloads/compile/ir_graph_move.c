@@ -116,16 +116,13 @@ static const pl_ir_groups *groups_of(pl_ir_graphing *own, const pl_ir_op *op) {
   return pl_ir_graph_groups_over(own, axes_of(&own->module->mesh, op));
 }
 
-/* What of it is there (workloads/language/ir_routing.h). */
-static double collective_bytes(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op) {
-  return pl_ir_collective_bytes(&own->module->mesh, f, op) *
-         pl_ir_routed_share(&own->routing, &f->values[op->inputs[0]].type);
-}
-
 pl_ir_meeting pl_ir_graph_meeting_of(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op) {
+  /* what of it is there: workloads/language/ir_routing.h */
+  double share = pl_ir_routed_share(&own->routing, &f->values[op->inputs[0]].type);
   pl_ir_meeting made = {.kind = collective_of(op),
                         .axes = axes_of(&own->module->mesh, op),
-                        .bytes = collective_bytes(own, f, op),
+                        .of_tokens = share < 1 && collective_of(op) == PL_ALL_TO_ALL,
+                        .bytes = pl_ir_collective_bytes(&own->module->mesh, f, op) * share,
                         .label = pl_ir_row_at(op->row)->name};
   made.category = category_of(own, f, op, &made.stream);
   return made;
@@ -139,8 +136,9 @@ pl_code pl_ir_graph_meeting_alone(pl_ir_graphing *own, const pl_ir_meeting *meet
   if (devices == NULL) return pl_ir_graph_no_memory(own);
   for (uint32_t i = 0; i < groups->size; i++)
     devices[i] = crew->devices[groups->members[i]];
-  PL_TRY(pl_ir_transfers_collective(&own->transfers, meeting->kind, devices, groups->size, meeting->bytes, &spec,
-                                    &progress, own->error));
+  double bytes = pl_ir_transfers_bytes(&own->transfers, meeting->of_tokens, devices, groups->size, meeting->bytes);
+  PL_TRY(pl_ir_transfers_collective(&own->transfers, meeting->kind, devices, groups->size, bytes, &spec, &progress,
+                                    own->error));
   *time_s = pl_ir_transfers_alone_s(&own->transfers, spec, progress);
   return PL_OK;
 }

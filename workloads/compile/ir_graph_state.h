@@ -54,7 +54,8 @@ typedef struct pl_ir_meeting {
   pl_collective_kind kind;
   pl_category category;
   pl_stream_kind stream;
-  uint32_t axes; /* one bit each */
+  uint32_t axes;  /* one bit each */
+  bool of_tokens; /* on their way to experts and back */
   double bytes;
   const char *label;
 } pl_ir_meeting;
@@ -108,6 +109,7 @@ typedef struct pl_ir_pattern {
   const pl_ir_attribute *classes; /* of a sum; else NULL */
   uint32_t axes;
   pl_collective_kind kind;
+  bool of_tokens;
   double bytes;
   uint32_t first, n_transfers;
   uint32_t *transfer_of; /* per device of the mesh; PL_NONE: it takes part in none, or keeps the message to itself */

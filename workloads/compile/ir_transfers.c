@@ -79,6 +79,19 @@ static pl_code add_spec(pl_ir_transfers *own, const pl_fluid_collective *fluid, 
   return PL_OK;
 }
 
+double pl_ir_transfers_bytes(const pl_ir_transfers *own, bool of_tokens, const uint32_t *members, uint32_t n,
+                             double size_bytes) {
+  if (!of_tokens || own->tokens.k == 0) return size_bytes;
+  pl_arena_mark mark = pl_arena_mark_here(own->arena);
+  uint32_t *placed = PL_TAKE(own->arena, uint32_t, n + 1);
+  if (placed == NULL) return size_bytes; /* the arena knows */
+  for (uint32_t i = 0; i < n; i++)
+    placed[i] = own->places != NULL ? own->places[members[i]] : members[i];
+  uint32_t n_nodes = pl_cluster_count_nodes(own->cluster, placed, n);
+  pl_arena_release_to(own->arena, mark);
+  return size_bytes * pl_token_copies_sent(&own->tokens, n_nodes);
+}
+
 pl_code pl_ir_transfers_collective(pl_ir_transfers *own, pl_collective_kind kind, const uint32_t *members, uint32_t n,
                                    double size_bytes, uint32_t *spec, double *progress_bytes, pl_error *error) {
   const known_group *group = NULL;

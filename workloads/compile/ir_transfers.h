@@ -5,6 +5,7 @@
 
 #include "core/base/hash_index.h"
 #include "netmodel/collective/collective.h"
+#include "workloads/compile/token_nodes.h"
 
 /* The collective that a transfer is. */
 typedef struct pl_ir_sent {
@@ -17,6 +18,7 @@ typedef struct pl_ir_transfers {
   const pl_cluster *cluster;
   const pl_collective_options *options;
   const uint32_t *places; /* per device of the program that of the cluster; NULL: the same */
+  pl_token_choice tokens; /* that go once to each node; k 0: once to each expert */
   pl_arena *arena;
   pl_hash_index groups, known; /* by members; by group, kind and size */
   uint32_t *host_specs;        /* per device of the cluster, out and back: its spec + 1; NULL: none yet */
@@ -28,6 +30,10 @@ typedef struct pl_ir_transfers {
 
 void pl_ir_transfers_init(pl_ir_transfers *transfers, const pl_cluster *cluster, const pl_collective_options *options,
                           pl_arena *arena);
+/* Of an exchange of so many bytes between these devices of the program what is sent: less of tokens of experts on
+ * several nodes. */
+double pl_ir_transfers_bytes(const pl_ir_transfers *transfers, bool of_tokens, const uint32_t *members, uint32_t n,
+                             double size_bytes);
 /* The spec, and the bytes of progress, of a collective of `size_bytes` over these devices of the program. */
 pl_code pl_ir_transfers_collective(pl_ir_transfers *transfers, pl_collective_kind kind, const uint32_t *members,
                                    uint32_t n, double size_bytes, uint32_t *spec, double *progress_bytes,

@@ -179,7 +179,7 @@ static pl_code read_interleaved(const pl_model_reader *in, pl_model *model) {
 }
 
 /* Groups of neighbouring experts of which a token chooses some first; a choice of all of them limits nothing. */
-static pl_code read_groups(const pl_model_reader *in, pl_model *model) {
+static pl_code read_groups(const pl_model_reader *in, const pl_model_family *family, pl_model *model) {
   int64_t n_groups = 1, chosen = 1, n_experts = model->moe.n_experts, k = model->moe.topk;
   PL_TRY(pl_reader_optional_integer(in, "n_group", n_experts, &n_groups));
   PL_TRY(pl_reader_optional_integer(in, "topk_group", n_experts, &chosen));
@@ -200,6 +200,7 @@ static pl_code read_groups(const pl_model_reader *in, pl_model *model) {
   if (chosen == n_groups) return PL_OK;
   model->moe.n_groups = n_groups;
   model->moe.topk_groups = chosen;
+  model->moe.group_best = strcmp(family->type, "deepseek_v2") == 0 || n_experts / n_groups == 1 ? 1 : 2;
   return PL_OK;
 }
 
@@ -225,7 +226,7 @@ pl_code pl_model_experts_read(const pl_model_reader *in, const pl_model_family *
   model->moe.shared_gate = strcmp(family->type, "qwen2_moe") == 0;
   if (model->moe.shared_gate)
     PL_TRY(pl_reader_integer(in, "shared_expert_intermediate_size", PL_MODEL_WIDTH_MAX, &model->moe.shared_ffn));
-  PL_TRY(read_groups(in, model));
+  PL_TRY(read_groups(in, family, model));
   PL_TRY(read_capacity(in, model));
   PL_TRY(read_load(in, arena, model));
   return family->shares_expert ? read_interleaved(in, model) : read_expert_layers(in, family, model);

@@ -14,10 +14,16 @@ static int32_t routing(pl_program_writer *to, int32_t x) {
   int32_t logits = pl_write_linear(to, "router", x, "hx", "h", to->model->moe.router_bias);
   int32_t all = pl_write_over(to, "softmax", "probabilities", logits, "x");
   const pl_ir_name over = pl_ir_name_of("x");
-  const pl_ir_attribute attributes[] = {pl_ir_names("over", 1, &over), pl_ir_integer("k", to->model->moe.topk),
-                                        pl_ir_integer("normalise", to->model->numbers.normalises_routing),
-                                        pl_ir_integer("sparse", 1)};
-  return pl_ir_op_infer(to->module, to->function, "top_k", "routing", 1, &all, 4, attributes);
+  const pl_model *model = to->model;
+  bool is_limited = model->moe.n_groups > 0;
+  const pl_ir_attribute attributes[] = {pl_ir_names("over", 1, &over),
+                                        pl_ir_integer("k", model->moe.topk),
+                                        pl_ir_integer("normalise", model->numbers.normalises_routing),
+                                        pl_ir_integer("sparse", 1),
+                                        pl_ir_integer("groups", model->moe.n_groups),
+                                        pl_ir_integer("chosen_groups", model->moe.topk_groups),
+                                        pl_ir_integer("best", model->moe.group_best)};
+  return pl_ir_op_infer(to->module, to->function, "top_k", "routing", 1, &all, is_limited ? 7 : 4, attributes);
 }
 
 static int32_t routed(pl_program_writer *to, int32_t x) {

@@ -99,6 +99,7 @@ typedef struct pl_model {
     /* A token chooses its experts out of `topk_groups` of n_groups groups of neighbours (DeepSeek); both 0: out of all.
      */
     int64_t n_groups, topk_groups;
+    int64_t group_best; /* a group is as good as so many of its best experts together: 1 in DeepSeek-V2, 2 since V3 */
     double capacity_factor;
     /* Routing that is not balanced: tokens of the fullest device of an expert group over the mean (0: as many), or of
      * each of the n_experts how many go to it, in any unit (NULL: not said). */

@@ -12,7 +12,10 @@ pl_ir_routing pl_ir_routing_of(const pl_ir_module *module) {
       pl_ir_routing found = {.chosen = module->functions[f]->values[op->inputs[0]].type,
                              .experts = pl_ir_attribute_find(op, "over")->names[0]};
       int32_t at = pl_ir_type_find(&found.chosen, found.experts);
-      found.share = (double)pl_ir_integer_of(op, "k", 1) / (double)found.chosen.dims[at].extent;
+      found.k = pl_ir_integer_of(op, "k", 1);
+      found.groups = pl_ir_integer_of(op, "groups", 1);
+      found.chosen_groups = pl_ir_integer_of(op, "chosen_groups", 1);
+      found.share = (double)found.k / (double)found.chosen.dims[at].extent;
       return found;
     }
   return (pl_ir_routing){.share = 1};

@@ -8,7 +8,8 @@
 #include "workloads/language/ir_table.h"
 
 typedef struct pl_ir_routing {
-  double share;      /* k / E; 1: nothing in the program is sparse */
+  double share; /* k / E; 1: nothing in the program is sparse */
+  int64_t k, groups, chosen_groups;
   pl_ir_type chosen; /* of what was chosen from: tokens and experts */
   pl_ir_name experts;
 } pl_ir_routing;

@@ -128,6 +128,22 @@ static pl_code infer_rotary(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_
   return PL_OK;
 }
 
+static pl_code check_choice_of_groups(const pl_ir_op *op, int64_t k, int64_t of, pl_error *error) {
+  int64_t groups = pl_ir_integer_of(op, "groups", 1), chosen = pl_ir_integer_of(op, "chosen_groups", 1);
+  if (groups < 1 || of % groups != 0)
+    return pl_fail(error, PL_BAD_INPUT, "groups=%" PRId64 " of %s: it divides %" PRId64, groups, pl_ir_op_name(op), of);
+  if (chosen < 1 || chosen > groups || chosen * (of / groups) < k)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "chosen_groups=%" PRId64 " of %s: it is at most groups=%" PRId64 ", and so many groups of %" PRId64
+                   " hold k=%" PRId64,
+                   chosen, pl_ir_op_name(op), groups, of / groups, k);
+  int64_t best = pl_ir_integer_of(op, "best", 1);
+  if (best < 1 || best > of / groups)
+    return pl_fail(error, PL_BAD_INPUT, "best=%" PRId64 " of %s: it is from 1 to the %" PRId64 " of a group", best,
+                   pl_ir_op_name(op), of / groups);
+  return PL_OK;
+}
+
 static pl_code infer_top_k(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
   PL_TRY(pl_ir_op_has_one_name(op, "over", error));
   PL_TRY(pl_ir_operands_are_numbers(op, inputs, error));
@@ -139,6 +155,7 @@ static pl_code infer_top_k(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_t
   if (k < 1 || k > of)
     return pl_fail(error, PL_BAD_INPUT, "k=%" PRId64 " of %s: it is from 1 to %s=%" PRId64, k, pl_ir_op_name(op),
                    inputs[0].dims[index].name.text, of);
+  PL_TRY(check_choice_of_groups(op, k, of, error));
   outputs[0] = pl_ir_type_whole(&inputs[0]);
   return PL_OK;
 }
@@ -229,8 +246,11 @@ static pl_code derive_top_k(pl_ir_differ *differ, const pl_ir_op *op, pl_error *
   {                                                                                                                    \
     OVER("the dimension to choose along"),                                                                             \
         {.name = "k", .kind = PL_IR_INTEGER, .required = true, .meaning = "how many are chosen"},                      \
-        {.name = "normalise", .kind = PL_IR_INTEGER, .meaning = "1: the chosen add up to one"}, {                      \
-      .name = "sparse", .kind = PL_IR_INTEGER, .meaning = "1: kernels have the rows of the chosen alone"               \
+        {.name = "normalise", .kind = PL_IR_INTEGER, .meaning = "1: the chosen add up to one"},                        \
+        {.name = "sparse", .kind = PL_IR_INTEGER, .meaning = "1: kernels have the rows of the chosen alone"},          \
+        {.name = "groups", .kind = PL_IR_INTEGER, .meaning = "of neighbours, some of which are chosen first; 1"},      \
+        {.name = "chosen_groups", .kind = PL_IR_INTEGER, .meaning = "how many of them; 1"}, {                          \
+      .name = "best", .kind = PL_IR_INTEGER, .meaning = "of a group's largest the number that are its score; 1"        \
     }                                                                                                                  \
   }
 

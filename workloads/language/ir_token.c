@@ -136,20 +136,62 @@ pl_code pl_ir_compute_rotary(const pl_ir_computing *computing, pl_error *error) 
 
 /* ---- top_k ---- */
 
-/* Among the k largest of its row; of equal ones those that come first. */
-static bool is_chosen(const double *row, const counted *along, int64_t i, int64_t k) {
-  int64_t before = 0;
-  for (int64_t j = 0; j < along->extent && before < k; j++) {
-    double other = row[j * along->step], own = row[i * along->step];
-    before += other > own || (other == own && j < i);
-  }
-  return before < k;
+/* What is chosen along a row: k of all, or of those in the best of some groups of neighbours. */
+typedef struct choice {
+  counted along;
+  int64_t k, groups, chosen_groups, best;
+} choice;
+
+static choice choice_of(const pl_ir_op *op, const pl_ir_tensor *in, pl_ir_name over) {
+  return (choice){.along = counted_of(in, over),
+                  .k = pl_ir_integer_of(op, "k", 1),
+                  .groups = pl_ir_integer_of(op, "groups", 1),
+                  .chosen_groups = pl_ir_integer_of(op, "chosen_groups", 1),
+                  .best = pl_ir_integer_of(op, "best", 1)};
 }
 
-static double chosen_sum(const double *row, const counted *along, int64_t k) {
+/* How many of the places first, first + 1 ... come before place i: larger ones, and equal ones further in front. */
+static int64_t before(const double *row, const choice *of, int64_t first, int64_t n, int64_t i) {
+  int64_t count = 0;
+  for (int64_t j = first; j < first + n; j++) {
+    double other = row[j * of->along.step], own = row[i * of->along.step];
+    count += other > own || (other == own && j < i);
+  }
+  return count;
+}
+
+/* Sum of a group's `best` largest. */
+static double score(const double *row, const choice *of, int64_t group) {
+  int64_t n = of->along.extent / of->groups;
   double sum = 0;
-  for (int64_t i = 0; i < along->extent; i++)
-    if (is_chosen(row, along, i, k)) sum += row[i * along->step];
+  for (int64_t i = group * n; i < (group + 1) * n; i++)
+    if (before(row, of, group * n, n, i) < of->best) sum += row[i * of->along.step];
+  return sum;
+}
+
+static bool is_open(const double *row, const choice *of, int64_t group) {
+  double own = of->chosen_groups < of->groups ? score(row, of, group) : 0;
+  int64_t better = 0;
+  for (int64_t g = 0; of->chosen_groups < of->groups && g < of->groups; g++) {
+    double other = score(row, of, g);
+    better += other > own || (other == own && g < group);
+  }
+  return better < of->chosen_groups;
+}
+
+/* Among the k largest of what its row may choose from; of equal ones those that come first. */
+static bool is_chosen(const double *row, const choice *of, int64_t i) {
+  int64_t n = of->along.extent / of->groups, count = 0;
+  if (!is_open(row, of, i / n)) return false;
+  for (int64_t group = 0; group < of->groups && count < of->k; group++)
+    if (is_open(row, of, group)) count += before(row, of, group * n, n, i);
+  return count < of->k;
+}
+
+static double chosen_sum(const double *row, const choice *of) {
+  double sum = 0;
+  for (int64_t i = 0; i < of->along.extent; i++)
+    if (is_chosen(row, of, i)) sum += row[i * of->along.step];
   return sum;
 }
 
@@ -157,16 +199,16 @@ pl_code pl_ir_compute_top_k(const pl_ir_computing *computing, pl_error *error) {
   (void)error;
   const pl_ir_tensor *in = &computing->inputs[0], *out = &computing->outputs[0];
   pl_ir_name over = pl_ir_one_name_of(computing->op, "over");
-  const counted along = counted_of(in, over);
-  int64_t k = pl_ir_integer_of(computing->op, "k", 1);
+  const choice of = choice_of(computing->op, in, over);
+  const counted along = of.along;
   bool normalise = pl_ir_integer_of(computing->op, "normalise", 0) != 0;
   const pl_ir_type rows = pl_ir_type_without_dim(&in->type, over);
   pl_ir_walk walk = pl_ir_walk_over(rows.rank, rows.dims, 1, (const pl_ir_tensor *[]){in});
   do {
     const double *row = &in->data[walk.at[0]];
-    double *to = &out->data[walk.at[0]], sum = normalise ? chosen_sum(row, &along, k) : 1;
+    double *to = &out->data[walk.at[0]], sum = normalise ? chosen_sum(row, &of) : 1;
     for (int64_t i = 0; i < along.extent; i++)
-      if (is_chosen(row, &along, i, k)) to[i * along.step] = pl_ir_rounded(computing, row[i * along.step] / sum);
+      if (is_chosen(row, &of, i)) to[i * along.step] = pl_ir_rounded(computing, row[i * along.step] / sum);
   } while (pl_ir_walk_next(&walk));
   return PL_OK;
 }
@@ -176,20 +218,20 @@ pl_code pl_ir_compute_top_k_backward(const pl_ir_computing *computing, pl_error 
   (void)error;
   const pl_ir_tensor *in = &computing->inputs[0], *weights = &computing->inputs[1], *gradient = &computing->inputs[2];
   pl_ir_name over = pl_ir_one_name_of(computing->op, "over");
-  const counted along = counted_of(in, over);
+  const choice of = choice_of(computing->op, in, over);
+  const counted along = of.along;
   int64_t w_step = pl_ir_tensor_step(weights, over), dw_step = pl_ir_tensor_step(gradient, over);
-  int64_t k = pl_ir_integer_of(computing->op, "k", 1);
   bool normalise = pl_ir_integer_of(computing->op, "normalise", 0) != 0;
   const pl_ir_type rows = pl_ir_type_without_dim(&in->type, over);
   pl_ir_walk walk = pl_ir_walk_over(rows.rank, rows.dims, 3, (const pl_ir_tensor *[]){in, weights, gradient});
   do {
     const double *row = &in->data[walk.at[0]], *w = &weights->data[walk.at[1]], *dw = &gradient->data[walk.at[2]];
     double *dp = &computing->outputs[0].data[walk.at[0]];
-    double sum = normalise ? chosen_sum(row, &along, k) : 1, mean = 0;
+    double sum = normalise ? chosen_sum(row, &of) : 1, mean = 0;
     for (int64_t i = 0; normalise && i < along.extent; i++)
       mean += w[i * w_step] * dw[i * dw_step];
     for (int64_t i = 0; i < along.extent; i++)
-      if (is_chosen(row, &along, i, k)) dp[i * along.step] = pl_ir_rounded(computing, (dw[i * dw_step] - mean) / sum);
+      if (is_chosen(row, &of, i)) dp[i * along.step] = pl_ir_rounded(computing, (dw[i * dw_step] - mean) / sum);
   } while (pl_ir_walk_next(&walk));
   return PL_OK;
 }
