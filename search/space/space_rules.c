@@ -107,6 +107,7 @@ int pl_space_format_reason(const pl_space *space, pl_space_reason reason, char *
     return snprintf(text, size, "cp needs fused attention and chunks that divide the sequence length %lld",
                     (long long)job->seq);
   case PL_DROP_EXPERTS:
+    if (model->moe.n_experts == 0) return snprintf(text, size, "ep above 1, and the model has no experts");
     return snprintf(text, size, "ep does not divide %lld experts", (long long)model->moe.n_experts);
   case PL_DROP_EXPERT_RANKS:
     return snprintf(text, size, "ep does not divide dp * cp * tmp");
