@@ -140,6 +140,45 @@ static void a_message_is_on_its_way(void **state) {
   synthetic_cluster_release(cluster);
 }
 
+#define ROUTED(work)                                                                                                   \
+  "  %x = input \"x\"() : fp16[c=" work ", h=512]\n"                                                                   \
+  "  %v = param \"v\"() : fp16[h=512, f=512]\n"                                                                        \
+  "  %y = product(%x, %v) {over=h} : fp16[c=" work ", f=512]\n"                                                        \
+  "  %t = input \"t\"() : fp16[x=8, b=4096/ep, h=512]\n"                                                               \
+  "  %r = all_to_all(%t) {over=ep, from=b, to=x} : fp16[x=8/ep, b=4096, h=512]\n"                                      \
+  "  %e = param \"e\"() : fp16[x=8/ep, h=512, f=512]\n"                                                                \
+  "  %z = product(%r, %e) {over=h} : fp16[x=8/ep, b=4096, f=512]\n"
+#define EXPERTS(work, steps)                                                                                           \
+  "plir 1 distributed \"experts\"\nmesh ep=4\n"                                                                        \
+  "func @choice(%p: fp32[b=4096/ep, x=8]) {\n"                                                                         \
+  "  %w = top_k(%p) {over=x, k=2, sparse=1} : fp32[b=4096/ep, x=8]\n  return %w\n}\n"                                  \
+  "func @main() {\n" ROUTED(work) "  keep \"z\"(%z)\n  keep \"y\"(%y)\n}\n"                                            \
+                                  "func @back() {\n" ROUTED(work) "  keep \"dz\"(%z)\n  keep \"dy\"(%y)\n}\n"          \
+                                                                  "class all {\n  chunk 0 forward @main" steps "}\n"
+
+/* With A the work in front of an exchange X and B the experts behind it, of a forward and a backward pass alike: one
+ * after the other 2 (A + X + B); beside each other A, A, B, B with X behind either A, and the second X behind the
+ * first. */
+static void joined_steps_hide_exchanges(void **state) {
+  (void)state;
+  for (int slow = 0; slow < 3; slow++) {
+    pl_cluster *cluster = synthetic_cluster_create(&(synthetic_options){.n_nodes = 1,
+                                                                        .gpus_per_node = 4,
+                                                                        .nvlink_Bps = slow == 0   ? 600e9
+                                                                                      : slow == 1 ? 60e9
+                                                                                                  : 6e9});
+    pl_ticks a = kernel_ticks(cluster, product(16384, 512, 512));
+    pl_ticks x = collective_ticks(cluster, PL_ALL_TO_ALL, 4, 2.0 * 8 * 4096 / 4 * 512 * 2 / 8);
+    pl_ticks alone = iteration_ticks(cluster, EXPERTS("16384", "\n  steps F0.0\n"));
+    pl_ticks b = alone - a - x, begin = a + (a > x ? a : x), second = begin + x;
+    assert_true(b > 0 && (slow > 0 || x < a) && (slow < 2 || x > a + b));
+    assert_int_equal(iteration_ticks(cluster, EXPERTS("16384", " backward @back\n  steps F0.0 B0.0\n")), 2 * alone);
+    assert_int_equal(iteration_ticks(cluster, EXPERTS("16384", " backward @back\n  steps F0.0+B0.0\n")),
+                     (begin + b > second ? begin + b : second) + b);
+    synthetic_cluster_release(cluster);
+  }
+}
+
 /* One step of a ring of four: queries and one piece of keys and values, half of it masked. */
 static pl_op attention_step(double seq, double head, bool backward) {
   double piece = seq / 4, pairs = 2 * 2 * piece * piece / 2; /* sequences, heads */
@@ -232,9 +271,11 @@ static void a_shift_is_one_send_of_each(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(kernels_add_up), cmocka_unit_test(a_collective_is_waited_for_where_it_is_read),
-      cmocka_unit_test(a_message_is_on_its_way), cmocka_unit_test(a_ring_attends_to_all_pieces),
-      cmocka_unit_test(a_shift_is_one_send_of_each)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(kernels_add_up),
+                                     cmocka_unit_test(a_collective_is_waited_for_where_it_is_read),
+                                     cmocka_unit_test(a_message_is_on_its_way),
+                                     cmocka_unit_test(joined_steps_hide_exchanges),
+                                     cmocka_unit_test(a_ring_attends_to_all_pieces),
+                                     cmocka_unit_test(a_shift_is_one_send_of_each)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

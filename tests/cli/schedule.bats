@@ -98,6 +98,27 @@ refuses() {
   done
 }
 
+@test "DualPipe's pairs hide what experts exchange, as do pairs that somebody joins by hand" {
+  moe=(--platform dgx-h100:2 --model mixtral-8x7b --gbs 64 --seq 4096)
+  "$PACELINE" program print "${moe[@]}" --strategy pp=2,dp=8,ep=8,mbs=1,recompute=full,schedule=dualpipe --framework ideal -o "$BATS_TEST_TMPDIR/pairs.plir"
+  # the same with steps one after the other
+  sed '/^  steps/,/^  update/ s/+/ /g' "$BATS_TEST_TMPDIR/pairs.plir" >"$BATS_TEST_TMPDIR/turns.plir"
+  pairs=$("$PACELINE" simulate --program "$BATS_TEST_TMPDIR/pairs.plir" --platform dgx-h100:2 --json | jq .iter_time_s)
+  turns=$("$PACELINE" simulate --program "$BATS_TEST_TMPDIR/turns.plir" --platform dgx-h100:2 --json | jq .iter_time_s)
+  jq -ne "$pairs < $turns and $pairs > 0.7 * $turns"
+  [ "$pairs" = "$("$PACELINE" simulate --program "$BATS_TEST_TMPDIR/pairs.plir" --platform dgx-h100:2 --no-leap --no-fold --json | jq .iter_time_s)" ]
+  # one stage, and pairs by hand
+  "$PACELINE" program print "${moe[@]}" --gbs 32 --strategy pp=1,dp=16,ep=8,mbs=1 --framework ideal -o "$BATS_TEST_TMPDIR/one.plir"
+  grep -q '^  steps F0.0 B0.0 F0.1 B0.1$' "$BATS_TEST_TMPDIR/one.plir"
+  sed 's/^  steps F0.0 B0.0 F0.1 B0.1$/  steps F0.0 F0.1+B0.0 B0.1/' "$BATS_TEST_TMPDIR/one.plir" >"$BATS_TEST_TMPDIR/hand.plir"
+  before=$("$PACELINE" simulate --program "$BATS_TEST_TMPDIR/one.plir" --platform dgx-h100:2 --json | jq .iter_time_s)
+  jq -ne "$("$PACELINE" simulate --program "$BATS_TEST_TMPDIR/hand.plir" --platform dgx-h100:2 --json | jq .iter_time_s) < $before"
+  sed 's/ F0.1+B0.0 / F0.1+ /' "$BATS_TEST_TMPDIR/hand.plir" >"$BATS_TEST_TMPDIR/wrong.plir"
+  sed -i 's/F0.1+ B0.1/F0.1+/' "$BATS_TEST_TMPDIR/wrong.plir"
+  run "$PACELINE" program check "$BATS_TEST_TMPDIR/wrong.plir"
+  [ "$status" -eq 2 ] && [[ $output == *"a step that runs beside the one in front of '+'"* ]]
+}
+
 @test "DualPipe with two copies of the weights: each stage has two parts of the model, and what a tuple says a tree says too" {
   gpt=(--platform dgx-a100 --model gpt2-345m --gbs 32 --seq 1024)
   held() { "$PACELINE" simulate "${gpt[@]}" --strategy "$1" --as-program --json | jq -c "[.lists[] | $2]"; }
@@ -114,6 +135,7 @@ refuses() {
   "$PACELINE" program print "${gpt[@]}" --strategy pp=4,dp=2,mbs=2,schedule=dualpipe -o "$BATS_TEST_TMPDIR/d.plir"
   run "$PACELINE" program check "$BATS_TEST_TMPDIR/d.plir"
   [ "$status" -eq 0 ]
+  grep -q '^  steps .*F0[.][0-9]*+B[0-9]*[.]' "$BATS_TEST_TMPDIR/d.plir"
   sed 's/ microbatches 4 to 7//' "$BATS_TEST_TMPDIR/d.plir" >"$BATS_TEST_TMPDIR/e.plir"
   run "$PACELINE" program check "$BATS_TEST_TMPDIR/e.plir"
   [ "$status" -eq 2 ] && [[ $output == *"class stage0 lacks step F7.0"* ]]

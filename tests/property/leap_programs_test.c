@@ -98,29 +98,20 @@ enum feature {
   FEATURE_MIXED,
   FEATURE_OPS,
   FEATURE_EDITED,
+  FEATURE_JOINED,
   FEATURE_EXPLAINED,
   FEATURE_SLOW,
   FEATURE_FUSED,
   N_FEATURES
 };
 
-static const char *const feature_names[N_FEATURES] = {"one list",
-                                                      "6 lists and more",
-                                                      "all forwards first",
-                                                      "fewer microbatches",
-                                                      "passes for weights",
-                                                      "several chunks a list",
-                                                      "offloaded",
-                                                      "late host",
-                                                      "gathers ahead",
-                                                      "analytic",
-                                                      "unfolded",
-                                                      "two kinds of devices",
-                                                      "ops, not kernels",
-                                                      "steps exchanged",
-                                                      "explained",
-                                                      "slow devices",
-                                                      "fused"};
+static const char *const feature_names[N_FEATURES] = {
+    "one list",           "6 lists and more",   "all forwards first",
+    "fewer microbatches", "passes for weights", "several chunks a list",
+    "offloaded",          "late host",          "gathers ahead",
+    "analytic",           "unfolded",           "two kinds of devices",
+    "ops, not kernels",   "steps exchanged",    "steps joined",
+    "explained",          "slow devices",       "fused"};
 
 typedef struct tally {
   uint32_t n_cases, n_leapt, n_wrong, n_refused;
@@ -140,6 +131,13 @@ static bool has_two_phases(const pl_ir_module *module) {
   return module->n_microbatches > 8;
 }
 
+static bool joins(const pl_ir_module *module) {
+  for (int32_t c = 0; c < module->n_classes; c++)
+    for (int32_t s = 0; s < module->classes[c].n_steps; s++)
+      if (module->classes[c].steps[s].joined) return true;
+  return false;
+}
+
 static void count(const problem *own, bool edited, const pl_program_report *leapt, tally *all) {
   const pl_ir_module *module = &own->module;
   const bool has[N_FEATURES] = {[FEATURE_ONE_LIST] = module->n_classes == 1,
@@ -156,6 +154,7 @@ static void count(const problem *own, bool edited, const pl_program_report *leap
                                 [FEATURE_MIXED] = own->cluster->n_profiles > 1,
                                 [FEATURE_OPS] = module->level != PL_IR_KERNELS,
                                 [FEATURE_EDITED] = edited,
+                                [FEATURE_JOINED] = joins(module),
                                 [FEATURE_EXPLAINED] = own->asks,
                                 [FEATURE_SLOW] = own->options.stragglers != NULL,
                                 [FEATURE_FUSED] = own->is_fused};
@@ -267,6 +266,20 @@ static const pl_stragglers *random_stragglers(uint64_t *random, uint32_t n_devic
   return made;
 }
 
+/* Forward passes with a backward pass behind them run beside it. */
+static bool join(pl_ir_module *module) {
+  pl_error error = PL_ERROR_INIT;
+  bool any = false;
+  for (int32_t c = 0; c < module->n_classes; c++) {
+    pl_ir_class *class = &module->classes[c];
+    for (int32_t s = 0; s + 1 < class->n_steps; s++) {
+      class->steps[s].joined = class->steps[s].kind == PL_IR_STEP_F && class->steps[s + 1].kind != PL_IR_STEP_F;
+      any = any || class->steps[s].joined;
+    }
+  }
+  return any && pl_ir_check(module, &error) == PL_OK;
+}
+
 /* Exchanges steps that stand beside each other, here and there or in every period alike. */
 static bool edit(uint64_t *random, pl_ir_module *module) {
   pl_error error = PL_ERROR_INIT;
@@ -297,6 +310,7 @@ static void try_module(uint64_t *random, problem *own, const pl_ir_module *made,
     fail_msg("seed %" PRIu64 ": %s", own->seed, error.message);
   compare(own, false, all);
   if (random_below(random, 2) == 0 && edit(random, &own->module)) compare(own, true, all);
+  if (random_below(random, 4) == 0 && join(&own->module)) compare(own, true, all);
 }
 
 /* ---- programs of strategies ---- */

@@ -175,6 +175,15 @@ static const edit edits[] = {
     {"F0.0 F0.1 B0.0 B0.1", "F0.0 F0.1 B0.0 B0.1 F1.0", "51:29: F1.0: class a has no chunk 1"},
     {"F0.0 F0.1 B0.0 B0.1", "F0.0 F0.1 B0.0 B0.1 W0.0", "51:29: W0.0: chunk 0 has no weights function"},
     {"microbatches 2", "microbatches 2000000000", "49:7: class a lacks step F0.2"},
+    /* steps beside each other */
+    {"F0.0 F0.1 B0.0 B0.1", "F0.0 F0.1+B0.0 B0.1", NULL},
+    {"F0.0 F0.1 B0.0 B0.1", "F0.0 F0.1+B0.0+B0.1",
+     "29:9: deadlock: B0.1 of class a waits in line 29 for receive \"dy\" from class b, and F1.1 of class b *"},
+    {"F0.0 F0.1 B0.0 B0.1", "F0.0+F0.1 B0.0 B0.1",
+     "51:14: F0.1: what runs beside a forward pass is a backward one (F0.1+B0.0)"},
+    {"F0.0 F0.1 B0.0 B0.1", "F0.0 F0.1 B0.0+B0.1",
+     "51:19: B0.0: of steps that run beside each other the first is a forward pass (F0.1+B0.0)"},
+    {"F0.0 F0.1 B0.0 B0.1", "F0.0 B0.0 F0.1+B0.1", "*"}, /* it cannot have come back before it was sent */
     /* chunks with some of the microbatches */
     {"backward @a.backward\n  steps F0.0 F0.1 B0.0 B0.1",
      "backward @a.backward microbatches 0 to 1\n  steps F0.0 F0.1 B0.0 B0.1", NULL},

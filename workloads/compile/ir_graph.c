@@ -302,6 +302,14 @@ static bool moves_otherwise(const pl_ir_module *module) {
   return false;
 }
 
+/* Whether steps run beside each other, for which their exchanges must not be parts of their work. */
+static bool joins_steps(const pl_ir_module *module) {
+  for (int32_t c = 0; c < module->n_classes; c++)
+    for (int32_t s = 0; s < module->classes[c].n_steps; s++)
+      if (module->classes[c].steps[s].joined) return true;
+  return false;
+}
+
 /* ---- graphs of one program ---- */
 
 struct pl_ir_graph_maker {
@@ -381,7 +389,7 @@ pl_code pl_ir_graph_make(pl_ir_graph_maker *maker, const pl_ir_played *played, p
   own->fold = maker->folds ? &maker->fold : NULL;
   if (!maker->folds) add_devices(own);
   if (maker->folds) PL_TRY(take_representatives(own));
-  if (maker->folds && own->options->fuse) PL_TRY(pl_ir_graph_fuse(own));
+  if (maker->folds && own->options->fuse && !joins_steps(own->module)) PL_TRY(pl_ir_graph_fuse(own));
   PL_TRY(run_lists(own));
   pl_transfer_table *table = maker->folds ? maker->fold.table : PL_TAKE(own->arena, pl_transfer_table, 1);
   if (table == NULL) return pl_ir_graph_no_memory(own);

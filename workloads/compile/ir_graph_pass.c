@@ -145,14 +145,71 @@ uint64_t pl_ir_graph_present(const pl_ir_graphing *own) {
   return n;
 }
 
-static pl_code do_pass(pl_ir_graphing *own, pl_ir_pass *pass) {
+static void count_pass(pl_ir_graphing *own, pl_ir_pass *pass) {
   uint64_t n_on_all = pl_ir_graph_present(own) * own->times;
   pass->times += own->times;
   pass->times_on_all += n_on_all;
   own->made->n_kernels += n_on_all * pass->n_runs;
   own->made->n_collectives += pass->n_collectives * own->times;
+}
+
+static pl_code do_pass(pl_ir_graphing *own, pl_ir_pass *pass) {
+  count_pass(own, pass);
   for (uint32_t i = 0; i < pass->n_acts; i++)
     PL_TRY(pl_ir_graph_do(own, &pass->acts[i]));
+  return PL_OK;
+}
+
+/* ---- steps beside each other ---- */
+
+/* Of steps that are joined the forward pass, or all others. */
+typedef struct side {
+  int32_t step, end; /* that it is at, and behind its last */
+  uint32_t act;
+  uint32_t *last; /* as the crew's */
+} side;
+
+/* On to where it waits for tokens, or to its end. What follows in the list waits for the newer of both sides' work. */
+static pl_code do_side(pl_ir_graphing *own, const pl_ir_passes *passes, const int32_t *places, side *of) {
+  uint32_t *last = own->now->last;
+  own->now->last = of->last;
+  for (bool waits = false; of->step < of->end && !waits;) {
+    const pl_ir_pass *pass = &passes->steps[places[of->step]];
+    if (of->act == pass->n_acts) {
+      of->step++;
+      of->act = 0;
+      continue;
+    }
+    const pl_ir_act *act = &pass->acts[of->act++];
+    own->microbatch = own->now->class->steps[of->step].microbatch;
+    PL_TRY(pl_ir_graph_do(own, act));
+    waits = act->kind == PL_IR_ACT_MEET && act->meeting.of_tokens;
+  }
+  own->now->last = last;
+  return PL_OK;
+}
+
+static bool begin_side(pl_ir_graphing *own, int32_t step, int32_t end, side *made) {
+  *made = (side){.step = step, .end = end, .last = PL_TAKE(own->arena, uint32_t, own->now->n_devices + 1)};
+  if (made->last != NULL) memcpy(made->last, own->now->last, own->now->n_devices * sizeof *made->last);
+  return made->last != NULL;
+}
+
+/* The forward pass at `first` and those behind it up to `end`, in turn. Work is in the order of its stream, so whoever
+ * has not what it waits for holds up the other, too. */
+static pl_code do_joined(pl_ir_graphing *own, pl_ir_passes *passes, const int32_t *places, int32_t first, int32_t end) {
+  side sides[2];
+  if (!begin_side(own, first, first + 1, &sides[0]) || !begin_side(own, first + 1, end, &sides[1]))
+    return pl_ir_graph_no_memory(own);
+  for (int32_t s = first; s < end; s++)
+    count_pass(own, &passes->steps[places[s]]);
+  while (sides[0].step < sides[0].end || sides[1].step < sides[1].end)
+    for (int i = 0; i < 2; i++)
+      PL_TRY(do_side(own, passes, places, &sides[i]));
+  for (uint32_t d = 0; d < own->now->n_devices; d++) {
+    uint32_t a = sides[0].last[d], b = sides[1].last[d];
+    own->now->last[d] = a == PL_NONE || (b != PL_NONE && b > a) ? b : a;
+  }
   return PL_OK;
 }
 
@@ -178,7 +235,12 @@ pl_code pl_ir_graph_do_list(pl_ir_graphing *own, void (*begin_step)(pl_ir_graphi
   for (int32_t s = 0; s <= class->n_steps; s++) {
     begin_step(own, s);
     own->microbatch = s < class->n_steps ? class->steps[s].microbatch : PL_IR_NONE;
-    PL_TRY(do_pass(own, &passes->steps[places[s]]));
+    int32_t end = s + 1;
+    while (end <= class->n_steps && class->steps[end - 1].joined)
+      end++;
+    PL_TRY(end > s + 1 ? do_joined(own, passes, places, s, end) : do_pass(own, &passes->steps[places[s]]));
+    while (s + 1 < end) /* lists have as many steps as they have */
+      begin_step(own, ++s);
   }
   const pl_ir_pass *update = &passes->steps[places[class->n_steps]];
   own->updates = update->updates;

@@ -136,6 +136,25 @@ static pl_code check_step(const pl_ir_checking *checking, const pl_ir_class *own
   return PL_OK;
 }
 
+/* A forward pass, and beside it what is none. */
+static pl_code check_joined(const pl_ir_checking *checking, const pl_ir_class *own, int32_t i) {
+  const pl_ir_step *step = &own->steps[i];
+  bool is_beside = i > 0 && own->steps[i - 1].joined;
+  if (is_beside && step->kind == PL_IR_STEP_F)
+    return pl_ir_check_fail(checking, step->place, NULL, NULL,
+                            "F%d.%d: what runs beside a forward pass is a backward one (F0.1+B0.0)", step->chunk,
+                            step->microbatch);
+  if (!step->joined) return PL_OK;
+  if (i + 1 == own->n_steps)
+    return pl_ir_check_fail(checking, step->place, NULL, NULL, "%c%d.%d is joined with no other step",
+                            letter(step->kind), step->chunk, step->microbatch);
+  if (!is_beside && step->kind != PL_IR_STEP_F)
+    return pl_ir_check_fail(checking, step->place, NULL, NULL,
+                            "%c%d.%d: of steps that run beside each other the first is a forward pass (F0.1+B0.0)",
+                            letter(step->kind), step->chunk, step->microbatch);
+  return PL_OK;
+}
+
 /* The first step that should be there and is not; ends after as many as there are. */
 static pl_code check_missing(const pl_ir_checking *checking, const pl_ir_class *own, const pl_hash_index *steps) {
   for (int32_t i = 0; i < own->n_chunks; i++)
@@ -156,6 +175,7 @@ static pl_code check_steps(const pl_ir_checking *checking, const pl_ir_class *ow
   for (int32_t i = 0; i < own->n_steps; i++) {
     const pl_ir_step *step = &own->steps[i];
     PL_TRY(check_step(checking, own, step, owners, n_chunks, &steps));
+    PL_TRY(check_joined(checking, own, i));
     if (!pl_hash_index_put(&steps, hash_of(step->kind, step->chunk, step->microbatch), step, checking->scratch))
       return pl_ir_check_no_memory(checking);
   }

@@ -42,6 +42,7 @@ typedef struct gathering {
 typedef struct lane {
   int32_t step; /* n_steps: the update */
   int32_t at;   /* in the step's meetings */
+  bool sends;   /* of steps that are joined: all has been received, now they send */
   const meeting *waits;
 } lane;
 
@@ -292,14 +293,39 @@ static pl_code run_sum(flow *state, int32_t c, const meeting *own, bool *stops) 
   return PL_OK;
 }
 
+static bool is_joined(const pl_ir_class *class, int32_t step) {
+  return step < class->n_steps && (class->steps[step].joined || (step > 0 && class->steps[step - 1].joined));
+}
+
+/* On to the next step; through steps that are joined a second time, for what they send. */
+static void next_step(lane *own, const pl_ir_class *class) {
+  own->at = 0;
+  if (own->step < class->n_steps && class->steps[own->step].joined) {
+    own->step++;
+    return;
+  }
+  if (is_joined(class, own->step) && !own->sends) {
+    while (own->step > 0 && class->steps[own->step - 1].joined)
+      own->step--;
+    own->sends = true;
+    return;
+  }
+  own->sends = false;
+  own->step++;
+}
+
 static pl_code run_lane(flow *state, int32_t c) {
   lane *own = &state->lanes[c];
-  int32_t n_steps = state->checking->module->classes[c].n_steps;
-  for (bool stops = false; own->step <= n_steps; own->step++, own->at = 0) {
+  const pl_ir_class *class = &state->checking->module->classes[c];
+  for (bool stops = false; own->step <= class->n_steps; next_step(own, class)) {
     const meetings *list = meetings_at(state, c, own->step);
+    bool joined = is_joined(class, own->step);
     while (list != NULL && own->at < list->n) {
       const meeting *next = &list->list[own->at];
-      if (next->other == PL_IR_NONE) {
+      bool is_send = next->other != PL_IR_NONE && next->op->n_inputs > 0;
+      if (joined && is_send != own->sends) {
+        own->at++;
+      } else if (next->other == PL_IR_NONE) {
         PL_TRY(run_sum(state, c, next, &stops));
       } else if (next->op->n_inputs > 0) {
         PL_TRY(run_send(state, c, next));
@@ -340,9 +366,12 @@ static const char *waiting_text(const flow *state, int32_t c, char text[PL_ERROR
 /* Whether the rest of the list of `other` has what `c` waits for. */
 static bool comes_later(const flow *state, int32_t c, int32_t other) {
   const meeting *wanted = state->lanes[c].waits;
+  const pl_ir_class *class = &state->checking->module->classes[other];
   int32_t microbatch = microbatch_at(state, c, state->lanes[c].step), at = state->lanes[other].at;
-  for (int32_t step = state->lanes[other].step; step <= state->checking->module->classes[other].n_steps;
-       step++, at = 0) {
+  int32_t first = state->lanes[other].step;
+  while (!state->lanes[other].sends && first > 0 && first <= class->n_steps && class->steps[first - 1].joined)
+    first--, at = 0; /* none of them has sent anything */
+  for (int32_t step = first; step <= class->n_steps; step++, at = 0) {
     const meetings *list = meetings_at(state, other, step);
     for (; list != NULL && at < list->n; at++) {
       const meeting *next = &list->list[at];

@@ -154,7 +154,7 @@ pl_code pl_ir_lexer_next(pl_ir_lexer *lexer, pl_ir_token *token, pl_error *error
     return lex_number(lexer, token, error);
   } else if (c == '%' || c == '@') {
     return lex_sigil(lexer, token, c == '%' ? PL_IR_TOKEN_VALUE : PL_IR_TOKEN_FUNCTION, error);
-  } else if (strchr("(){}[],:=/", c) != NULL) {
+  } else if (strchr("(){}[],:=/+", c) != NULL) {
     take(lexer, token, PL_IR_TOKEN_MARK, 0, 1, 0);
   } else {
     return refuse_letter(lexer, token, error);

@@ -13,7 +13,7 @@ typedef enum pl_ir_token_kind {
   PL_IR_TOKEN_STRING,   /* its text is between the quotes, escapes and all */
   PL_IR_TOKEN_INTEGER,
   PL_IR_TOKEN_REAL,
-  PL_IR_TOKEN_MARK /* one of ( ) { } [ ] , : = / */
+  PL_IR_TOKEN_MARK /* one of ( ) { } [ ] , : = / + */
 } pl_ir_token_kind;
 
 typedef struct pl_ir_token {

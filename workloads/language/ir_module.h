@@ -97,8 +97,12 @@ typedef struct pl_ir_function {
 
 typedef enum pl_ir_step_kind { PL_IR_STEP_F = 0, PL_IR_STEP_B, PL_IR_STEP_W } pl_ir_step_kind;
 
+/* Steps that are joined (F0.3+B1.2+W1.2) are a forward pass and, beside it, backward passes in their order. Both have
+ * all that they receive when they begin; each computes while the other waits for tokens of experts on their way, as
+ * DualPipe's pairs do. What they compute is what it would be one after the other. */
 typedef struct pl_ir_step {
   uint8_t kind;  /* pl_ir_step_kind */
+  bool joined;   /* with the next one: a forward pass beside what follows it (below) */
   int32_t chunk; /* of the whole model, counted from its first block */
   int32_t microbatch;
   pl_ir_place place;

@@ -108,6 +108,7 @@ static bool is_step(const pl_ir_token *token, pl_ir_step *step) {
   const char *at = token->text + 1, *end = token->text + token->length;
   const char *kind = token->kind == PL_IR_TOKEN_NAME ? strchr("FBW", *token->text) : NULL;
   if (kind == NULL) return false;
+  step->joined = false;
   step->kind = (uint8_t)(*kind == 'F' ? PL_IR_STEP_F : *kind == 'B' ? PL_IR_STEP_B : PL_IR_STEP_W);
   step->place = token->place;
   if (!read_digits(&at, end, &step->chunk) || at == end || *at++ != '.') return false;
@@ -125,6 +126,13 @@ static pl_code read_steps(pl_ir_reader *reader) {
     if (room == NULL) return pl_fail_memory(reader->error, reader->lexer.name);
     *room = step;
     PL_TRY(pl_ir_read_next(reader));
+    if (pl_ir_read_sees(reader, '+')) {
+      room->joined = true;
+      PL_TRY(pl_ir_read_next(reader));
+      PL_TRY(pl_ir_read_lines(reader));
+      if (!is_step(&reader->token, &step))
+        return pl_ir_read_expected(reader, "a step that runs beside the one in front of '+' (B or W: B0.0)");
+    }
     PL_TRY(pl_ir_read_lines(reader));
   }
   return PL_OK;

@@ -250,8 +250,9 @@ static void put_steps(writer *out, const pl_ir_class *own) {
   put(out, GLUED, "  steps", "", "");
   for (int32_t i = 0; i < own->n_steps; i++) {
     char text[PL_UNIT_TEXT_BYTES];
+    bool is_beside = i > 0 && own->steps[i - 1].joined;
     snprintf(text, sizeof text, "%c%d.%d", "FBW"[own->steps[i].kind], own -> steps[i].chunk, own->steps[i].microbatch);
-    put(out, SPACED | BREAKS, text, "", "");
+    put(out, is_beside ? GLUED : SPACED | BREAKS, text, own->steps[i].joined ? "+" : "", "");
   }
   end_line(out);
 }

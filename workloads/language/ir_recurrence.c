@@ -54,7 +54,9 @@ static bool recurs(const looking *own, int32_t step, int32_t period, int32_t by)
   int32_t later = step + period;
   if (later >= own->class->n_steps || own->pass_of[later] != own->pass_of[step]) return false;
   const pl_ir_step *a = &own->class->steps[step], *b = &own->class->steps[later];
-  if (b->microbatch != a->microbatch + by || a->microbatch >= own->fewest || b->microbatch >= own->fewest) return false;
+  if (b->joined != a->joined || b->microbatch != a->microbatch + by || a->microbatch >= own->fewest ||
+      b->microbatch >= own->fewest)
+    return false;
   return b->kind == PL_IR_STEP_F || own->last[own->pass_of[later]] != later;
 }
 

@@ -174,6 +174,7 @@ static pl_code take_steps(pl_stages *own, int32_t stage, bool backward, bool wei
     take_limited_steps(own->plan, stage, own->plan->max_ongoing[stage], class);
     return PL_OK;
   }
+  bool is_beside = false; /* a forward pass */
   for (int64_t i = 0; i < n; i++) {
     pl_schedule_step step = pl_schedule_next(&schedule, &cursor);
     if (!backward && step.kind != PL_STEP_FORWARD) continue;
@@ -182,9 +183,13 @@ static pl_code take_steps(pl_stages *own, int32_t stage, bool backward, bool wei
     made.kind = step.kind == PL_STEP_FORWARD   ? PL_IR_STEP_F
                 : step.kind == PL_STEP_WEIGHTS ? PL_IR_STEP_W
                                                : PL_IR_STEP_B;
+    bool has_weights = step.kind == PL_STEP_BACKWARD && weights;
+    made.joined = (backward && step.joined) || (is_beside && has_weights);
     class->steps[class->n_steps++] = made;
+    is_beside = backward && step.joined;
     made.kind = PL_IR_STEP_W;
-    if (step.kind == PL_STEP_BACKWARD && weights) class->steps[class->n_steps++] = made;
+    made.joined = false;
+    if (has_weights) class->steps[class->n_steps++] = made;
   }
   return PL_OK;
 }

@@ -46,6 +46,7 @@ const char *pl_step_name(pl_step_kind kind);
 typedef struct pl_schedule_step {
   uint8_t kind;  /* pl_step_kind */
   bool last;     /* the last of its chunk that makes gradients of weights */
+  bool joined;   /* dualpipe: a forward pass that runs beside the next one, a backward pass */
   int32_t chunk; /* of this stage: 0 .. vpp - 1; the model's chunk is pl_strategy_chunk_at */
   int32_t microbatch;
 } pl_schedule_step;

@@ -10,7 +10,8 @@
  * weights that were held back. Of fewer than 2p - 1 microbatches the passes of those that are not there are left out.
  *
  * dualpipe-v: the steps of DeepSeek-AI's published DualPipe, of which a stage and its mirror image are one stage here.
- * Weights are held back only while the pipeline fills and drains.
+ * Weights are held back only while the pipeline fills and drains. `+` is between passes that run beside each other in
+ * DualPipe itself, which of these two has both copies of a stage's weights.
  */
 #include <string.h>
 
@@ -43,8 +44,8 @@ static stretch stretch_of_dualpipe(const pl_schedule *own, int32_t index) {
   int64_t p = own->pp, r = own->stage, half = (r + 1) / 2, odd = r % 2;
   const stretch all[DUALPIPE_STRETCHES] = {
       {2 * (p - r - 1), "F0"}, {r + 1, "F0F1"},
-      {p - r - 1, "b1w1F1"},   {own->n_microbatches - 2 * p + r + 1, "F0B1F1B0"},
-      {p - r - 1, "B1F1B0"},   {half, "B1B0"},
+      {p - r - 1, "b1w1F1"},   {own->n_microbatches - 2 * p + r + 1, "F0+B1F1+B0"},
+      {p - r - 1, "B1F1+B0"},  {half, "B1B0"},
       {1 - odd, "B1b0"},       {r + odd - half, "b1b0"},
       {p - r - 1, "w?b0"},     {r + 1, "w?"},
   };
@@ -75,6 +76,7 @@ static pl_schedule_step pass_of(const pl_schedule *own, pl_schedule_cursor *curs
   int32_t *made = &cursor->passes[kind == PL_STEP_BACKWARD ? PL_STEP_INPUTS : kind][chunk];
   pl_schedule_step step = {.kind = (uint8_t)kind, .chunk = chunk, .microbatch = (*made)++};
   if (kind == PL_STEP_BACKWARD) cursor->passes[PL_STEP_WEIGHTS][chunk]++;
+  step.joined = own->second > 0 && text[2] == '+';
   step.last = pl_step_makes_weights(&step) && step.microbatch == own->n_microbatches - 1;
   return step;
 }
@@ -89,6 +91,7 @@ pl_schedule_step pl_schedule_v_next(const pl_schedule *schedule, pl_schedule_cur
     }
     const pl_schedule_step step = pass_of(schedule, cursor, &own.group[cursor->at]);
     cursor->at += 2;
+    if (own.group[cursor->at] == '+') cursor->at++;
     if (own.group[cursor->at] == '\0') {
       cursor->at = 0;
       cursor->turn++;
@@ -97,14 +100,21 @@ pl_schedule_step pl_schedule_v_next(const pl_schedule *schedule, pl_schedule_cur
   }
 }
 
+static int32_t count_passes(const char *group) {
+  int32_t n = 0;
+  for (const char *at = group; *at != '\0'; at += at[2] == '+' ? 3 : 2)
+    n++;
+  return n;
+}
+
 pl_schedule_phase pl_schedule_v_phase(const pl_schedule *schedule) {
   const stretch turns = stretch_at(schedule, TURNS);
-  int32_t period = (int32_t)strlen(turns.group) / 2;
+  int32_t period = count_passes(turns.group);
   pl_schedule_phase phase = {.period = period, .microbatches = 1};
   if (schedule->n_microbatches < 2 * schedule->pp - 1) return phase;
   for (int32_t i = 0; i < TURNS; i++) {
     const stretch own = stretch_at(schedule, i);
-    phase.from += own.times * (int64_t)strlen(own.group) / 2;
+    phase.from += own.times * count_passes(own.group);
   }
   phase.to = phase.from + turns.times * period;
   return phase;
