@@ -23,15 +23,19 @@ static pl_leap_search begin_search(const playing *own) {
   return pl_leap_search_of(&outlook, leaps(own->options));
 }
 
-/* The program's graph without so many microbatches. *is_all: they cannot be left out, and are not. */
+/* The program's graph without so many microbatches. *is_all: they cannot be left out, and are not; what is left of lists
+ * that somebody has edited may wait for itself. */
 static pl_code make_graph(playing *own, int32_t leapt, pl_ir_graph *made, bool *is_all) {
   pl_ir_played *played = PL_TAKE(own->arena, pl_ir_played, 1);
   bool is_possible = leapt > 0;
   if (played == NULL || (is_possible && !pl_ir_recurrence_shorten(own->module, &own->recurrence, leapt, own->arena,
                                                                   played, &is_possible)))
     return pl_fail_memory(own->error, "a program of fewer microbatches");
-  *is_all = !is_possible;
-  return pl_ir_graph_make(own->maker, is_possible ? played : NULL, made, own->error);
+  pl_error waits = PL_ERROR_INIT;
+  pl_code code = is_possible ? pl_ir_graph_make(own->maker, played, made, &waits) : PL_BAD_INPUT;
+  *is_all = code == PL_BAD_INPUT;
+  if (*is_all) return pl_ir_graph_make(own->maker, NULL, made, own->error);
+  return code == PL_OK ? PL_OK : pl_fail(own->error, code, "%s", waits.message);
 }
 
 static pl_code take_maker(playing *own) {
