@@ -1,5 +1,6 @@
-/* A program's graph of one device per class has the dates of the graph of all devices, to the tick: trees that cut 16
- * devices in several ways, with and without a pipeline, on platforms with one kind of GPU and with two. */
+/* A program's graph of one device per class, whose passes are fused, has the dates of the graph of all devices, to the
+ * tick: trees that cut 16 devices in several ways, with and without a pipeline, on platforms with one kind of GPU and
+ * with two. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,13 +59,14 @@ static pl_residuals unlike(void) {
   return residuals;
 }
 
-static void check(const char *platform_path, const char *text, const char *framework_path, bool pipeline) {
+static void check(const char *platform_path, const char *text, const char *framework_path, const char *model_path,
+                  int64_t seq, bool pipeline) {
   pl_arena arena;
   pl_error error = PL_ERROR_INIT;
   pl_platform *platform = NULL;
   pl_model model;
   pl_framework framework;
-  pl_job job = {.gbs = 32, .seq = 16, .dtype = PL_DTYPE_FP16, .flash = true};
+  pl_job job = {.gbs = 32, .seq = seq, .dtype = PL_DTYPE_FP16, .flash = true};
   pl_strategy_tree tree;
   pl_tree_plan plan;
   pl_ir_module module, launched;
@@ -72,7 +74,7 @@ static void check(const char *platform_path, const char *text, const char *frame
   pl_arena_init(&arena, 0);
   assert_int_equal(pl_platform_load(platform_path, NULL, &platform, &error), PL_OK);
   const pl_cluster *cluster = pl_platform_cluster(platform);
-  assert_int_equal(pl_model_load("workloads/models/tiny-gpt2.json", &arena, &model, &error), PL_OK);
+  assert_int_equal(pl_model_load(model_path, &arena, &model, &error), PL_OK);
   if (pl_framework_load(framework_path, &arena, &framework, &error) != PL_OK) fail_msg("%s", error.message);
   job.framework = &framework;
   pl_code code = pl_tree_parse("t.yaml", text, strlen(text), &arena, &tree, &error);
@@ -98,15 +100,24 @@ static void folded(void **state) {
   static const char *const platforms[] = {"platforms/amp-hetero-cluster.xml", "platforms/hc2.xml",
                                           "platforms/dgx-a100-16.xml"};
   static const char *const frameworks[] = {"nanotron", "megatron-core"};
+  const char *tiny = "workloads/models/tiny-gpt2.json";
   for (size_t p = 0; p < sizeof platforms / sizeof platforms[0]; p++)
     for (size_t t = 0; t < sizeof trees / sizeof trees[0]; t++)
-      check(platforms[p], trees[t], frameworks[(p + t) % 2], false);
+      check(platforms[p], trees[t], frameworks[(p + t) % 2], tiny, 16, false);
   for (size_t p = 0; p < sizeof platforms / sizeof platforms[0]; p++)
     for (size_t t = 0; t < sizeof pipelines / sizeof pipelines[0]; t++)
-      check(platforms[p], pipelines[t], frameworks[(p + t) % 2], true);
+      check(platforms[p], pipelines[t], frameworks[(p + t) % 2], tiny, 16, true);
+}
+
+/* Messages on their way contend with the tensor collectives inside of passes. */
+static void fused_with_rivals(void **state) {
+  (void)state;
+  for (size_t t = 0; t < sizeof pipelines / sizeof pipelines[0]; t++)
+    check("platforms/amp-hetero-cluster.xml", pipelines[t], "megatron-core", "workloads/models/gpt2-345m.json", 1024,
+          true);
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(folded)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(folded), cmocka_unit_test(fused_with_rivals)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

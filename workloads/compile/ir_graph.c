@@ -387,6 +387,8 @@ pl_code pl_ir_graph_make(pl_ir_graph_maker *maker, const pl_ir_played *played, p
   if (table == NULL) return pl_ir_graph_no_memory(own);
   if (!maker->folds) PL_TRY(pl_ir_transfers_table(&own->transfers, table, error));
   pl_graph_builder_transfers(own->builder, table);
+  if (maker->folds && maker->fold.rivals != NULL)
+    pl_graph_builder_rivals(own->builder, maker->fold.rival_offset, maker->fold.rivals);
   made->device_class = maker->folds ? maker->fold.folding.fold.devices.class_of : NULL;
   made->sent = maker->folds ? maker->fold.sent : own->transfers.sent;
   made->lanes = pl_lane_making_finish(&own->lanes, own->builder);

@@ -9,8 +9,8 @@
  * What a step does is noted once, act by act (ir_graph_pass.c), and done for every microbatch: O(devices * acts) tasks,
  * one per stretch of computing; a step's tasks are its own, so that each list is a lane (core/cluster/lanes.h), and
  * microbatches that recur can be left to the engine. Devices that are alike are folded (ir_graph_fold.c): O(classes of
- * devices * acts) tasks, the same dates; and there collectives that nobody contends with are parts of the work around
- * them (ir_graph_fuse.c), so that a pass is a task or two.
+ * devices * acts) tasks, the same dates; and there tensor collectives are parts of the work around them
+ * (ir_graph_fuse.c), so that a pass is a task or two.
  * Device i of the mesh is device i of the cluster.
  */
 #ifndef PL_WORKLOADS_IR_GRAPH_H
@@ -28,7 +28,7 @@ typedef struct pl_ir_graph_options {
   const pl_framework *framework; /* of a program of level kernels: what it says of its kernels; NULL: ideal */
   bool names;                    /* for timelines */
   bool fold;                     /* one device for each class of interchangeable ones, where there are some */
-  bool fuse;                     /* where it is folded, collectives that nobody contends with become parts of work */
+  bool fuse;                     /* where it is folded, tensor collectives become parts of work */
   bool no_overlap_factor;        /* ignore the profiles' gamma */
   bool spendings;                /* says what devices compute, and of which collectives transfers are */
 } pl_ir_graph_options;
@@ -48,6 +48,7 @@ typedef struct pl_ir_spending {
 /* Collectives that are parts of work (ir_graph_fuse.c), so often one that takes so long. */
 typedef struct pl_ir_within {
   uint32_t device, spec; /* of the graph */
+  bool is_disturbed;     /* sometimes longer, then; of a device all that are are of one spec */
   uint64_t n;
   pl_ticks ticks;
 } pl_ir_within;

@@ -125,7 +125,9 @@ typedef struct pl_ir_folding {
   pl_folding folding;
   uint32_t *place_of; /* per class of devices, its position in the crew of its class of the program */
   pl_transfer_table *table;
-  const pl_ir_sent *sent; /* per spec of it */
+  const pl_ir_sent *sent;                /* per spec of it */
+  bool is_fused;                         /* ir_graph_fuse.c */
+  const uint32_t *rival_offset, *rivals; /* pl_graph\'s; NULL: none */
   uint32_t *member_of; /* per class of transfers: the class of all devices that it joins; PL_NONE: there are several */
 } pl_ir_folding;
 
@@ -223,7 +225,6 @@ typedef struct pl_ir_passes {
   bool *is_noted;
   bool *is_front;          /* all its steps come before the first that is the last of its kind */
   int32_t *noted, n_noted; /* in which order they were: indices into `steps` */
-  bool is_fused;
 } pl_ir_passes;
 
 typedef struct pl_ir_graphing {

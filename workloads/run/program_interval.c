@@ -69,6 +69,32 @@ static pl_device_ticks add_computing(composing *own) {
   return all;
 }
 
+/* Collectives that are parts of work are waited for, too; what rivals cost them is all of a device's time for such that
+ * is neither theirs nor charged. */
+static pl_code add_inside(composing *own, const pl_doubt_of_one *known) {
+  const pl_graph *graph = &own->made->graph;
+  pl_ticks *rest = PL_TAKE(own->arena, pl_ticks, graph->n_devices);
+  const pl_ir_within **disturbed = PL_TAKE(own->arena, const pl_ir_within *, graph->n_devices);
+  if (rest == NULL || disturbed == NULL) return pl_fail_memory(own->error, "an interval");
+  for (uint32_t d = 0; d < graph->n_devices; d++)
+    rest[d] = own->result->spent[(size_t)d * PL_CATEGORY_COUNT + PL_CATEGORY_TENSOR];
+  for (uint32_t i = 0; i < own->result->n_charges; i++) {
+    const pl_charge *charge = &own->result->charges[i];
+    if (graph->tasks[charge->task].category == PL_CATEGORY_TENSOR) rest[charge->device] -= charge->ticks;
+  }
+  for (uint32_t i = 0; i < own->made->n_insides; i++) {
+    const pl_ir_within *inside = &own->made->insides[i];
+    pl_ticks ticks = inside->ticks * (pl_ticks)inside->n;
+    pl_doubts_add(&own->doubts, known[inside->spec], (uint64_t)ticks * graph->devices[inside->device].multiplicity);
+    rest[inside->device] -= ticks;
+    if (inside->is_disturbed) disturbed[inside->device] = inside;
+  }
+  for (uint32_t d = 0; d < graph->n_devices; d++)
+    if (disturbed[d] != NULL)
+      pl_doubts_add(&own->doubts, known[disturbed[d]->spec], (uint64_t)rest[d] * graph->devices[d].multiplicity);
+  return PL_OK;
+}
+
 static pl_code add_waiting(composing *own) {
   const pl_graph *graph = &own->made->graph;
   pl_doubt_of_one *known = PL_TAKE(own->arena, pl_doubt_of_one, graph->transfers.n_specs + 1);
@@ -86,12 +112,7 @@ static pl_code add_waiting(composing *own) {
     pl_doubts_add(&own->doubts, task->kind == PL_TASK_TRANSFER ? known[task->index] : other,
                   (uint64_t)charge->ticks * n_devices);
   }
-  for (uint32_t i = 0; i < own->made->n_insides; i++) { /* parts of work, which are waited for, too */
-    const pl_ir_within *inside = &own->made->insides[i];
-    pl_doubts_add(&own->doubts, known[inside->spec],
-                  (uint64_t)inside->ticks * inside->n * graph->devices[inside->device].multiplicity);
-  }
-  return PL_OK;
+  return add_inside(own, known);
 }
 
 /* What computing took longer than by itself; and how long devices were busy. */
