@@ -177,6 +177,7 @@ static pl_code check_kept(pl_ir_checking *checking, const pl_hash_index *kept, c
 typedef struct holding {
   pl_ir_checking *checking;
   const pl_ir_picked *picked;
+  const pl_ir_alike *alike;
   row_kinds kinds;
   pl_hash_index paths;
   int64_t n_ops;
@@ -221,6 +222,7 @@ static pl_code check_function(holding *state, pl_hash_index *kept, int32_t funct
                             PL_IR_EXPANDED_MAX);
   pl_ir_inside walk;
   pl_ir_inside_begin(&walk, checking->module, state->picked, function);
+  walk.alike = state->alike;
   for (const pl_ir_op *op; (op = pl_ir_inside_next(&walk)) != NULL;)
     PL_TRY(check_op(state, kept, &walk, op, reader));
   return PL_OK;
@@ -229,7 +231,8 @@ static pl_code check_function(holding *state, pl_hash_index *kept, int32_t funct
 pl_code pl_ir_check_state(pl_ir_checking *checking) {
   const pl_ir_module *module = checking->module;
   holding state = {.checking = checking, .picked = pl_ir_inside_pick(checking, has_path), .kinds = row_kinds_of()};
-  if (state.picked == NULL) return pl_ir_check_no_memory(checking);
+  if (state.picked == NULL || (state.alike = pl_ir_check_alike(checking, state.picked)) == NULL)
+    return pl_ir_check_no_memory(checking);
   for (int32_t c = 0; c < module->n_classes; c++) {
     const pl_ir_class *own = &module->classes[c];
     for (int32_t i = 0; i < own->n_chunks; i++) {

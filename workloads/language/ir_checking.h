@@ -48,9 +48,20 @@ typedef struct pl_ir_frame {
   pl_ir_piece piece;
 } pl_ir_frame;
 
+/* Calls of classes' own functions that are as others but for their paths (ir_check_alike.c). */
+typedef struct pl_ir_alike {
+  struct search *search;
+} pl_ir_alike;
+
+/* By what is picked. NULL: no memory. */
+const pl_ir_alike *pl_ir_check_alike(const pl_ir_checking *checking, const pl_ir_picked *picked);
+/* Whether another one, which is not, holds what this call does. */
+bool pl_ir_is_spoken_for(const pl_ir_alike *alike, const pl_ir_op *call);
+
 typedef struct pl_ir_inside {
   const pl_ir_module *module;
   const pl_ir_picked *picked; /* by function */
+  const pl_ir_alike *alike;   /* calls that are spoken for are passed over; NULL: none */
   pl_ir_frame frames[PL_IR_DEPTH_MAX];
   int32_t depth;
   char prefix[PL_IR_TEXT_MAX + 2]; /* "decoder.h.3." or "" */

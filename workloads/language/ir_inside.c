@@ -45,6 +45,7 @@ static void enter(pl_ir_inside *walk, int32_t function, const char *instance, pl
 void pl_ir_inside_begin(pl_ir_inside *walk, const pl_ir_module *module, const pl_ir_picked *picked, int32_t function) {
   walk->module = module;
   walk->picked = picked;
+  walk->alike = NULL;
   walk->depth = 0;
   walk->prefix[0] = '\0';
   if (function != PL_IR_NONE) enter(walk, function, NULL, (pl_ir_piece){0, 1});
@@ -59,6 +60,7 @@ const pl_ir_op *pl_ir_inside_next(pl_ir_inside *walk) {
     }
     const pl_ir_op *op = &frame->function->ops[frame->picked->ops[frame->at++]];
     if (op->callee == PL_IR_NONE) return op;
+    if (walk->alike != NULL && walk->depth == 1 && pl_ir_is_spoken_for(walk->alike, op)) continue;
     enter(walk, op->callee, op->path, pl_ir_piece_inside(frame->piece, op));
   }
   return NULL;

@@ -23,8 +23,8 @@ static pl_leap_search begin_search(const playing *own) {
   return pl_leap_search_of(&outlook, leaps(own->options));
 }
 
-/* The program's graph without so many microbatches. *is_all: they cannot be left out, and are not; what is left of lists
- * that somebody has edited may wait for itself. */
+/* The program's graph without so many microbatches. *is_all: they cannot be left out, and are not; what is left of
+ * lists that somebody has edited may wait for itself. */
 static pl_code make_graph(playing *own, int32_t leapt, pl_ir_graph *made, bool *is_all) {
   pl_ir_played *played = PL_TAKE(own->arena, pl_ir_played, 1);
   bool is_possible = leapt > 0;
