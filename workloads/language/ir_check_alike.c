@@ -29,9 +29,17 @@ typedef struct search {
   const pl_ir_checking *checking;
   const pl_ir_picked *picked;
   pl_hash_index instances, likenesses;
-  bool has_bare; /* a call without a path: what it holds may have any */
+  int64_t n_ops; /* that were looked at */
+  bool gives_up; /* there are too many */
   bool failed;   /* no memory */
 } search;
+
+/* Where an op is. */
+typedef struct position {
+  int32_t class, chunk;
+  int kind;
+  bool is_inside; /* of a call without a path, whose ops hold what they hold as if they were the function's own */
+} position;
 
 /* ---- paths ---- */
 
@@ -62,17 +70,17 @@ static instance *find_or_make(search *own, const char *path, int32_t class) {
 
 /* ---- the functions of all classes ---- */
 
-static void note_call(search *own, const pl_ir_op *op, int32_t class, int32_t chunk, int kind) {
-  instance *made = find_or_make(own, op->path, class);
+static void note_call(search *own, const pl_ir_op *op, position at) {
+  instance *made = find_or_make(own, op->path, at.class);
   if (made == NULL) {
     own->failed = true;
     return;
   }
-  if (made->chunk == PL_IR_NONE && kind != UPDATE) made->chunk = chunk;
-  made->is_only = made->is_only && made->class == class && (kind == UPDATE || made->chunk == chunk) &&
-                  made->callee[kind] == PL_IR_NONE && pl_ir_piece_inside((pl_ir_piece){0, 1}, op).of <= 1;
-  made->callee[kind] = op->callee;
-  own->has_bare = own->has_bare || made->length == 0;
+  if (made->chunk == PL_IR_NONE && at.kind != UPDATE) made->chunk = at.chunk;
+  made->is_only = made->is_only && !at.is_inside && made->class == at.class &&
+                  (at.kind == UPDATE || made->chunk == at.chunk) && made->callee[at.kind] == PL_IR_NONE &&
+                  pl_ir_piece_inside((pl_ir_piece){0, 1}, op).of <= 1;
+  made->callee[at.kind] = op->callee;
 }
 
 /* Those whose paths this one begins with; and that of a call itself then. */
@@ -85,32 +93,45 @@ static void part_from(search *own, const pl_ir_op *op) {
   }
 }
 
-/* Every op of the classes' own functions that is picked. */
-static void each(search *own,
-                 void (*look_at)(search *own, const pl_ir_op *op, int32_t class, int32_t chunk, int kind)) {
-  const pl_ir_module *module = own->checking->module;
-  for (int32_t c = 0; c < module->n_classes; c++)
-    for (int32_t i = 0; i <= module->classes[c].n_chunks; i++) {
-      bool is_update = i == module->classes[c].n_chunks;
-      const pl_ir_chunk *chunk = &module->classes[c].chunks[is_update ? 0 : i];
-      const int32_t functions[KINDS] = {
-          is_update ? PL_IR_NONE : chunk->forward, is_update ? PL_IR_NONE : chunk->backward,
-          is_update ? PL_IR_NONE : chunk->weights, is_update ? module->classes[c].update : PL_IR_NONE};
-      for (int kind = 0; kind < KINDS && !own->failed; kind++)
-        for (int32_t k = 0; functions[kind] != PL_IR_NONE && k < own->picked[functions[kind]].n; k++)
-          look_at(own, &module->functions[functions[kind]]->ops[own->picked[functions[kind]].ops[k]], c,
-                  is_update ? PL_IR_NONE : chunk->chunk, kind);
+typedef void (*look)(search *own, const pl_ir_op *op, position at);
+
+static void each_of(search *own, int32_t function, position at, look look_at) {
+  const pl_ir_function *f = own->checking->module->functions[function];
+  for (int32_t k = 0; k < own->picked[function].n && !own->failed && !own->gives_up; k++) {
+    const pl_ir_op *op = &f->ops[own->picked[function].ops[k]];
+    own->gives_up = ++own->n_ops > PL_IR_EXPANDED_MAX;
+    if (op->callee == PL_IR_NONE || op->path[0] != 0) {
+      look_at(own, op, at);
+      continue;
     }
+    position inside = at;
+    inside.is_inside = true;
+    each_of(own, op->callee, inside, look_at);
+  }
 }
 
-static void note(search *own, const pl_ir_op *op, int32_t class, int32_t chunk, int kind) {
-  if (op->callee != PL_IR_NONE) note_call(own, op, class, chunk, kind);
+/* Every op of the classes' own functions that is picked. */
+static void each(search *own, look look_at) {
+  const pl_ir_module *module = own->checking->module;
+  for (int32_t c = 0; c < module->n_classes; c++) {
+    for (int32_t i = 0; i < module->classes[c].n_chunks; i++) {
+      const pl_ir_chunk *chunk = &module->classes[c].chunks[i];
+      const int32_t functions[] = {chunk->forward, chunk->backward, chunk->weights};
+      for (int kind = FORWARD; kind <= WEIGHTS; kind++)
+        if (functions[kind] != PL_IR_NONE)
+          each_of(own, functions[kind], (position){.class = c, .chunk = chunk->chunk, .kind = kind}, look_at);
+    }
+    if (module->classes[c].update != PL_IR_NONE)
+      each_of(own, module->classes[c].update, (position){.class = c, .chunk = PL_IR_NONE, .kind = UPDATE}, look_at);
+  }
 }
 
-static void part(search *own, const pl_ir_op *op, int32_t class, int32_t chunk, int kind) {
-  (void)class;
-  (void)chunk;
-  (void)kind;
+static void note(search *own, const pl_ir_op *op, position at) {
+  if (op->callee != PL_IR_NONE) note_call(own, op, at);
+}
+
+static void part(search *own, const pl_ir_op *op, position at) {
+  (void)at;
   if (op->path == NULL) return;
   part_from(own, op);
   instance *same = op->callee == PL_IR_NONE ? find(own, op->path, strlen(op->path)) : NULL;
@@ -135,10 +156,8 @@ static likeness *likeness_of(search *own, const instance *is) {
   return pl_hash_index_put(&own->likenesses, hash_of(is), made, own->checking->scratch) ? made : NULL;
 }
 
-static void choose(search *own, const pl_ir_op *op, int32_t class, int32_t chunk, int kind) {
-  (void)class;
-  (void)chunk;
-  (void)kind;
+static void choose(search *own, const pl_ir_op *op, position at) {
+  (void)at;
   const instance *is = op->callee != PL_IR_NONE ? find(own, op->path, strlen(op->path)) : NULL;
   if (is == NULL || !is->is_only) return;
   likeness *of = likeness_of(own, is);
@@ -163,6 +182,6 @@ const pl_ir_alike *pl_ir_check_alike(const pl_ir_checking *checking, const pl_ir
 
 bool pl_ir_is_spoken_for(const pl_ir_alike *alike, const pl_ir_op *call) {
   search *own = alike->search;
-  const instance *is = own->has_bare ? NULL : find(own, call->path, strlen(call->path));
+  const instance *is = own->gives_up ? NULL : find(own, call->path, strlen(call->path));
   return is != NULL && is->is_only && likeness_of(own, is)->speaker != is;
 }

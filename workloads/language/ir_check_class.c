@@ -91,16 +91,46 @@ static char letter(int kind) {
   return "FBW"[kind];
 }
 
+/* Steps of a class by kind, chunk and microbatch: a table where there are about as many as there have to be, else by
+ * their hashes. */
+typedef struct known_steps {
+  const pl_ir_step **table; /* NULL: there is none */
+  int32_t n_microbatches;
+  const pl_ir_chunk *chunks;
+  pl_hash_index index;
+} known_steps;
+
 static uint64_t hash_of(int kind, int32_t chunk, int32_t microbatch) {
   return pl_hash_word(pl_hash_word((uint64_t)kind + 1, (uint64_t)(uint32_t)chunk), (uint64_t)(uint32_t)microbatch);
 }
 
-static const pl_ir_step *find_step(const pl_hash_index *steps, int kind, int32_t chunk, int32_t microbatch) {
+static bool take_known(const pl_ir_checking *checking, const pl_ir_class *own, known_steps *made) {
+  int64_t n = (int64_t)own->n_chunks * (PL_IR_STEP_W + 1) * checking->module->n_microbatches;
+  *made = (known_steps){.n_microbatches = checking->module->n_microbatches, .chunks = own->chunks};
+  if (n > 4 * (int64_t)own->n_steps) return true;
+  made->table = PL_TAKE(checking->scratch, const pl_ir_step *, n + 1);
+  return made->table != NULL;
+}
+
+/* `chunk` is of the class, the microbatch of the module. */
+static const pl_ir_step **place_of(const known_steps *own, int kind, const pl_ir_chunk *chunk, int32_t microbatch) {
+  return &own->table[((chunk - own->chunks) * (PL_IR_STEP_W + 1) + kind) * own->n_microbatches + microbatch];
+}
+
+static const pl_ir_step *find_step(const known_steps *own, int kind, const pl_ir_chunk *chunk, int32_t microbatch) {
   uint32_t probe = 0;
-  uint64_t hash = hash_of(kind, chunk, microbatch);
-  for (const pl_ir_step *step; (step = pl_hash_index_find(steps, hash, &probe)) != NULL;)
-    if (step->kind == kind && step->chunk == chunk && step->microbatch == microbatch) return step;
+  if (own->table != NULL) return *place_of(own, kind, chunk, microbatch);
+  uint64_t hash = hash_of(kind, chunk->chunk, microbatch);
+  for (const pl_ir_step *step; (step = pl_hash_index_find(&own->index, hash, &probe)) != NULL;)
+    if (step->kind == kind && step->chunk == chunk->chunk && step->microbatch == microbatch) return step;
   return NULL;
+}
+
+static bool put_step(known_steps *own, const pl_ir_step *step, const pl_ir_chunk *chunk, pl_arena *arena) {
+  if (own->table == NULL)
+    return pl_hash_index_put(&own->index, hash_of(step->kind, step->chunk, step->microbatch), step, arena);
+  *place_of(own, step->kind, chunk, step->microbatch) = step;
+  return true;
 }
 
 static int32_t function_of(const pl_ir_chunk *chunk, int kind) {
@@ -108,7 +138,7 @@ static int32_t function_of(const pl_ir_chunk *chunk, int kind) {
 }
 
 static pl_code check_step(const pl_ir_checking *checking, const pl_ir_class *own, const pl_ir_step *step,
-                          const chunk_owner *owners, int64_t n_chunks, const pl_hash_index *steps) {
+                          const chunk_owner *owners, int64_t n_chunks, const known_steps *steps) {
   const pl_ir_module *module = checking->module;
   char kind = letter(step->kind);
   if (step->chunk < 0 || step->chunk >= n_chunks || owners[step->chunk].own != own)
@@ -126,11 +156,11 @@ static pl_code check_step(const pl_ir_checking *checking, const pl_ir_class *own
     return pl_ir_check_fail(checking, step->place, NULL, NULL, "%c%d.%d: chunk %d has no %s function", kind,
                             step->chunk, step->microbatch, step->chunk,
                             step->kind == PL_IR_STEP_B ? "backward" : "weights");
-  const pl_ir_step *before = find_step(steps, step->kind, step->chunk, step->microbatch);
+  const pl_ir_step *before = find_step(steps, step->kind, chunk, step->microbatch);
   if (before != NULL)
     return pl_ir_check_fail(checking, step->place, NULL, NULL, "%c%d.%d is run twice%s%.0d", kind, step->chunk,
                             step->microbatch, before->place.line > 0 ? ": before in line " : "", before->place.line);
-  if (step->kind > PL_IR_STEP_F && find_step(steps, step->kind - 1, step->chunk, step->microbatch) == NULL)
+  if (step->kind > PL_IR_STEP_F && find_step(steps, step->kind - 1, chunk, step->microbatch) == NULL)
     return pl_ir_check_fail(checking, step->place, NULL, NULL, "%c%d.%d stands before its %c%d.%d", kind, step->chunk,
                             step->microbatch, letter(step->kind - 1), step->chunk, step->microbatch);
   return PL_OK;
@@ -156,14 +186,14 @@ static pl_code check_joined(const pl_ir_checking *checking, const pl_ir_class *o
 }
 
 /* The first step that should be there and is not; ends after as many as there are. */
-static pl_code check_missing(const pl_ir_checking *checking, const pl_ir_class *own, const pl_hash_index *steps) {
+static pl_code check_missing(const pl_ir_checking *checking, const pl_ir_class *own, const known_steps *steps) {
   for (int32_t i = 0; i < own->n_chunks; i++)
     for (int kind = PL_IR_STEP_F; kind <= PL_IR_STEP_W; kind++)
       for (int32_t m = own->chunks[i].first_microbatch;
            m < pl_ir_chunk_end(&own->chunks[i], checking->module->n_microbatches) &&
            function_of(&own->chunks[i], kind) != PL_IR_NONE;
            m++)
-        if (find_step(steps, kind, own->chunks[i].chunk, m) == NULL)
+        if (find_step(steps, kind, &own->chunks[i], m) == NULL)
           return pl_ir_check_fail(checking, own->place, NULL, NULL, "class %s lacks step %c%d.%d", own->name,
                                   letter(kind), own->chunks[i].chunk, m);
   return PL_OK;
@@ -171,13 +201,13 @@ static pl_code check_missing(const pl_ir_checking *checking, const pl_ir_class *
 
 static pl_code check_steps(const pl_ir_checking *checking, const pl_ir_class *own, const chunk_owner *owners,
                            int64_t n_chunks) {
-  pl_hash_index steps = {0};
+  known_steps steps;
+  if (!take_known(checking, own, &steps)) return pl_ir_check_no_memory(checking);
   for (int32_t i = 0; i < own->n_steps; i++) {
     const pl_ir_step *step = &own->steps[i];
     PL_TRY(check_step(checking, own, step, owners, n_chunks, &steps));
     PL_TRY(check_joined(checking, own, i));
-    if (!pl_hash_index_put(&steps, hash_of(step->kind, step->chunk, step->microbatch), step, checking->scratch))
-      return pl_ir_check_no_memory(checking);
+    if (!put_step(&steps, step, owners[step->chunk].chunk, checking->scratch)) return pl_ir_check_no_memory(checking);
   }
   return check_missing(checking, own, &steps);
 }

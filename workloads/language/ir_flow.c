@@ -18,10 +18,11 @@ typedef struct meeting {
   const pl_ir_op *op;
   int32_t other,
       tag; /* class and number of the tag; of a sum PL_IR_NONE, and the number of instance, tag and classes */
+  struct route *route; /* the last that it was on */
 } meeting;
 
 typedef struct meetings {
-  const meeting *list;
+  meeting *list;
   int32_t n;
   bool known;
 } meetings;
@@ -29,9 +30,17 @@ typedef struct meetings {
 /* Messages under way with one key, and who waits for one. */
 typedef struct channel {
   int32_t from, to, tag, microbatch;
+  bool is_known;
   const meeting *sent; /* NULL: not yet */
   bool waits, received;
 } channel;
+
+/* Of one pair and tag. */
+typedef struct route {
+  int32_t from, to, tag;
+  channel *channels; /* by microbatch; NULL: none has been on it */
+  channel of_update;
+} route;
 
 /* Those that have come to a sum over classes. */
 typedef struct gathering {
@@ -51,7 +60,7 @@ typedef struct flow {
   const pl_ir_picked *picked;
   meetings *by_function;
   const pl_ir_chunk **chunks; /* by number */
-  pl_hash_index tags, channels;
+  pl_hash_index tags, routes;
   int32_t n_tags;
   gathering *gatherings; /* by tag */
   lane *lanes;           /* by class */
@@ -194,19 +203,32 @@ static const char *step_text(const flow *state, int32_t c, char text[PL_IR_WHERE
   return text;
 }
 
-static channel *find_channel(flow *state, int32_t from, int32_t to, int32_t tag, int32_t microbatch) {
-  uint64_t hash = pl_hash_word(pl_hash_word((uint64_t)(uint32_t)from << 32 | (uint32_t)to, (uint64_t)(uint32_t)tag),
-                               (uint64_t)(uint32_t)microbatch);
+static route *find_route(flow *state, int32_t from, int32_t to, int32_t tag) {
+  uint64_t hash = pl_hash_word((uint64_t)(uint32_t)from << 32 | (uint32_t)to, (uint64_t)(uint32_t)tag);
   uint32_t probe = 0;
-  for (const void *found; (found = pl_hash_index_find(&state->channels, hash, &probe)) != NULL;) {
-    channel *own = (channel *)(uintptr_t)found; /* ours */
-    if (own->from == from && own->to == to && own->tag == tag && own->microbatch == microbatch) return own;
+  for (const void *found; (found = pl_hash_index_find(&state->routes, hash, &probe)) != NULL;) {
+    route *own = (route *)(uintptr_t)found; /* ours */
+    if (own->from == from && own->to == to && own->tag == tag) return own;
   }
-  channel *made = PL_TAKE(state->checking->scratch, channel, 1);
-  if (made == NULL || state->n_all == state->room_all) return NULL;
-  *made = (channel){.from = from, .to = to, .tag = tag, .microbatch = microbatch};
-  state->all[state->n_all++] = made;
-  return pl_hash_index_put(&state->channels, hash, made, state->checking->scratch) ? made : NULL;
+  route *made = PL_TAKE(state->checking->scratch, route, 1);
+  if (made == NULL) return NULL;
+  *made = (route){.from = from, .to = to, .tag = tag};
+  return pl_hash_index_put(&state->routes, hash, made, state->checking->scratch) ? made : NULL;
+}
+
+static channel *find_channel(flow *state, meeting *on, int32_t from, int32_t to, int32_t microbatch) {
+  if (on->route == NULL || on->route->from != from || on->route->to != to)
+    on->route = find_route(state, from, to, on->tag);
+  if (on->route == NULL) return NULL;
+  if (microbatch != PL_IR_NONE && on->route->channels == NULL)
+    on->route->channels =
+        PL_TAKE(state->checking->scratch, channel, (size_t)state->checking->module->n_microbatches + 1);
+  if (state->checking->scratch->failed) return NULL;
+  channel *own = microbatch != PL_IR_NONE ? &on->route->channels[microbatch] : &on->route->of_update;
+  if (own->is_known) return own;
+  if (state->n_all == state->room_all) return NULL;
+  *own = (channel){.from = from, .to = to, .tag = on->tag, .microbatch = microbatch, .is_known = true};
+  return state->all[state->n_all++] = own;
 }
 
 /* ---- going on ---- */
@@ -232,9 +254,9 @@ static const pl_ir_type *type_of(const meeting *own) {
   return &own->function->values[own->op->n_inputs > 0 ? own->op->inputs[0] : own->op->first_output].type;
 }
 
-static pl_code run_send(flow *state, int32_t c, const meeting *own) {
+static pl_code run_send(flow *state, int32_t c, meeting *own) {
   int32_t microbatch = microbatch_at(state, c, state->lanes[c].step);
-  channel *way = find_channel(state, c, own->other, own->tag, microbatch);
+  channel *way = find_channel(state, own, c, own->other, microbatch);
   if (way == NULL) return pl_ir_check_no_memory(state->checking);
   if (way->sent != NULL) {
     char where[PL_IR_WHERE_BYTES];
@@ -255,8 +277,8 @@ static pl_code run_send(flow *state, int32_t c, const meeting *own) {
 }
 
 /* *stops: nothing has come yet. */
-static pl_code run_receive(flow *state, int32_t c, const meeting *own, bool *stops) {
-  channel *way = find_channel(state, own->other, c, own->tag, microbatch_at(state, c, state->lanes[c].step));
+static pl_code run_receive(flow *state, int32_t c, meeting *own, bool *stops) {
+  channel *way = find_channel(state, own, own->other, c, microbatch_at(state, c, state->lanes[c].step));
   if (way == NULL) return pl_ir_check_no_memory(state->checking);
   *stops = way->sent == NULL || way->received;
   if (*stops) {
@@ -321,7 +343,7 @@ static pl_code run_lane(flow *state, int32_t c) {
     const meetings *list = meetings_at(state, c, own->step);
     bool joined = is_joined(class, own->step);
     while (list != NULL && own->at < list->n) {
-      const meeting *next = &list->list[own->at];
+      meeting *next = &list->list[own->at];
       bool is_send = next->other != PL_IR_NONE && next->op->n_inputs > 0;
       if (joined && is_send != own->sends) {
         own->at++;

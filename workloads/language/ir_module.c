@@ -91,14 +91,23 @@ static const char *free_name(pl_ir_module *module, const pl_ir_function *functio
   }
 }
 
+/* Room for one value more; values are large, so none is cleared before it is there. */
+static bool has_room(pl_ir_module *module, pl_ir_function *function) {
+  if ((uint32_t)function->n_values < function->room_values) return true;
+  uint32_t room = function->room_values > 0 ? 2 * function->room_values : 16;
+  pl_ir_value *values = (pl_ir_value *)pl_arena_take(module->arena, room * sizeof *values, _Alignof(pl_ir_value));
+  if (values == NULL) return false;
+  if (function->n_values > 0) memcpy(values, function->values, (size_t)function->n_values * sizeof *values);
+  function->values = values;
+  function->room_values = room;
+  return true;
+}
+
 static int32_t value_add(pl_ir_module *module, pl_ir_function *function, const char *name, const pl_ir_type *type,
                          int32_t op) {
   const char *own = free_name(module, function, name);
-  pl_ir_value *values = (pl_ir_value *)pl_arena_grown(module->arena, function->values, (size_t)function->n_values, 1,
-                                                      sizeof(*values), &function->room_values);
-  if (own == NULL || values == NULL) return PL_IR_NONE;
-  function->values = values;
-  values[function->n_values] = (pl_ir_value){.name = own, .type = *type, .op = op};
+  if (own == NULL || !has_room(module, function)) return PL_IR_NONE;
+  function->values[function->n_values] = (pl_ir_value){.name = own, .type = *type, .op = op};
   if (!put_named(&function->names, own, function->n_values, module->arena)) return PL_IR_NONE;
   return function->n_values++;
 }

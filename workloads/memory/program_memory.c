@@ -203,9 +203,11 @@ static void count_state(walk *own, const pl_ir_function *f, const pl_ir_op *op, 
 
 static entry *kept_entry(walk *own, const char *path) {
   size_t outside = own->path_length;
-  char piece[24];
-  snprintf(piece, sizeof piece, "#%lld", (long long)own->piece.index);
-  if (own->piece.of > 1) enter(own, piece);
+  if (own->piece.of > 1) {
+    char piece[24];
+    snprintf(piece, sizeof piece, "#%lld", (long long)own->piece.index);
+    enter(own, piece);
+  }
   entry *known = find(own, own->chunk, path);
   own->path_length = outside;
   return known;
