@@ -255,10 +255,16 @@ static pl_ticks common_ticks(const pl_account *account, uint32_t task, pl_ticks 
 static void note_charge(const pl_account *account, uint32_t device, uint32_t task, pl_ticks ticks) {
   pl_charges *charges = account->charges;
   pl_arena *arena = account->engine->arena;
+  uint32_t row = pl_graph_row(account->graph, task), *recent = &charges->recent[device][row % PL_RECENT_CHARGES];
+  if (*recent > 0 && pl_graph_row(account->graph, charges->charges[*recent - 1].task) == row) {
+    charges->charges[*recent - 1].ticks += ticks;
+    return;
+  }
   pl_charge *grown = pl_arena_grown(arena, charges->charges, charges->n, 1, sizeof *grown, &charges->capacity);
   if (grown == NULL) return;
   charges->charges = grown;
   charges->charges[charges->n++] = (pl_charge){.device = device, .task = task, .ticks = ticks};
+  *recent = charges->n;
 }
 
 /* `ticks` in which the compute stream of `device` stood still go to communication `task`. */
@@ -447,6 +453,9 @@ bool pl_engine_account(const pl_engine *engine, pl_ticks makespan, pl_ticks *spe
                        pl_charges *charges) {
   const pl_graph *graph = engine->graph;
   pl_account account = {.engine = engine, .graph = graph, .spent = spent, .idle = idle, .charges = charges};
+  if (charges != NULL)
+    charges->recent =
+        pl_arena_take_zeroed(engine->arena, graph->n_devices, sizeof *charges->recent, _Alignof(uint32_t));
   if (!take_runs(&account) || !take_device_streams(&account) || !take_totals(&account) || !take_devices(&account))
     return false;
   if (graph->policy == PL_STREAMS_READY) {

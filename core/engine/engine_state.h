@@ -216,9 +216,12 @@ bool pl_drift_take_peaks(const pl_engine *engine, int64_t *peaks); /* per device
 bool pl_drift_rivals_keep_apart(const pl_engine *engine, const pl_drift *drift);
 
 /* ---- engine_spent.c ---- */
+enum { PL_RECENT_CHARGES = 8 };
+
 typedef struct pl_charges {
   pl_charge *charges;
   uint32_t n, capacity;
+  uint32_t (*recent)[PL_RECENT_CHARGES]; /* per device, by row: entry + 1, which the next task of the row adds to */
 } pl_charges;
 
 /* spent: [n_devices][PL_CATEGORY_COUNT] and idle: [n_devices], zeroed. False: no memory. `charges` NULL: not asked for.
