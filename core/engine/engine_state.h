@@ -63,7 +63,15 @@ typedef struct pl_gradient_transfer {
   double speed;
 } pl_gradient_transfer;
 
+/* What of the overlap factor and rivals a task has to do with; most have nothing. */
+enum {
+  PL_CONCERN_WORK = 1,     /* work on the compute stream of a device whose segments can be disturbed */
+  PL_CONCERN_GRADIENT = 2, /* is on a gradient stream of a device whose factor acts */
+  PL_CONCERN_RIVAL = 4     /* a transfer that contends with segments */
+};
+
 typedef struct pl_overlap {
+  uint8_t *concerns;               /* per row of the graph */
   pl_walker *walkers;              /* per device */
   pl_gradient_transfer *transfers; /* per stream */
   uint32_t *dirty, n_dirty;        /* devices */
