@@ -86,8 +86,8 @@ typedef struct pl_part_span {
   pl_ticks start, finish;
 } pl_part_span;
 
-/* A stretch in which the compute stream of `device` stood still, accounted for communication `task`: by rule 2 or 3 of
- * `spent` below. Only recorded on request. */
+/* Time in which the compute stream of `device` stood still, accounted for communication `task`, or several that share
+ * its row: by rule 2 or 3 of `spent` below. Only recorded on request. */
 typedef struct pl_charge {
   uint32_t device, task;
   pl_ticks ticks; /* > 0 */

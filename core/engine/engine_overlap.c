@@ -17,11 +17,32 @@
 
 #include "core/engine/engine_state.h"
 
+/* Which of the gradient streams; -1: another one. */
+static int gradient_stream(const pl_stream *stream) {
+  return stream->kind == PL_STREAM_GRADIENT ? 0 : stream->kind == PL_STREAM_EXPERT_GRADIENT ? 1 : -1;
+}
+
+static uint8_t concerns_of(const pl_graph *graph, const pl_walker *walkers, const pl_task *record) {
+  uint8_t concerns = 0;
+  for (uint32_t member = 0; member < record->n_streams; member++) {
+    const pl_stream *stream = &graph->streams[graph->task_streams[record->first_stream + member]];
+    const pl_walker *walker = &walkers[stream->device];
+    if (record->kind == PL_TASK_WORK && stream->kind == PL_STREAM_COMPUTE && (walker->acts || walker->contends))
+      concerns |= PL_CONCERN_WORK;
+    if (gradient_stream(stream) >= 0 && walker->acts) concerns |= PL_CONCERN_GRADIENT;
+  }
+  if (record->kind == PL_TASK_TRANSFER && graph->rivals != NULL &&
+      graph->rival_offset[record->index] < graph->rival_offset[record->index + 1])
+    concerns |= PL_CONCERN_RIVAL;
+  return concerns;
+}
+
 bool pl_overlap_take(pl_engine *engine) {
   const pl_graph *graph = engine->graph;
   pl_arena *arena = engine->arena;
   pl_overlap *overlap = PL_TAKE(arena, pl_overlap, 1);
   if (overlap == NULL) return false;
+  overlap->concerns = pl_arena_take(arena, pl_graph_n_rows(graph), 1);
   overlap->walkers = PL_TAKE(arena, pl_walker, graph->n_devices);
   overlap->dirty = PL_TAKE(arena, uint32_t, graph->n_devices);
   overlap->transfers = PL_TAKE(arena, pl_gradient_transfer, graph->n_streams);
@@ -30,8 +51,9 @@ bool pl_overlap_take(pl_engine *engine) {
   overlap->waiting = PL_TAKE(arena, pl_ticks, graph->n_devices);
   overlap->elapsed = PL_TAKE(arena, uint64_t, (size_t)graph->n_parts + 1);
   overlap->next_transfer = PL_TAKE(arena, uint32_t, (size_t)graph->n_parts + 1);
-  if (overlap->walkers == NULL || overlap->dirty == NULL || overlap->transfers == NULL || overlap->changed == NULL ||
-      overlap->extra == NULL || overlap->waiting == NULL || overlap->elapsed == NULL || overlap->next_transfer == NULL)
+  if (overlap->concerns == NULL || overlap->walkers == NULL || overlap->dirty == NULL || overlap->transfers == NULL ||
+      overlap->changed == NULL || overlap->extra == NULL || overlap->waiting == NULL || overlap->elapsed == NULL ||
+      overlap->next_transfer == NULL)
     return false;
   for (uint32_t part = 0; part < graph->n_parts; part++)
     overlap->elapsed[part + 1] = overlap->elapsed[part] + (uint64_t)graph->parts[part].ticks;
@@ -48,6 +70,8 @@ bool pl_overlap_take(pl_engine *engine) {
   }
   for (uint32_t at = 0; graph->rivals != NULL && at < graph->rival_offset[graph->transfers.n_specs]; at++)
     overlap->walkers[graph->rivals[at]].contends = true;
+  for (uint32_t row = 0; row < pl_graph_n_rows(graph); row++)
+    overlap->concerns[row] = concerns_of(graph, overlap->walkers, &graph->tasks[row]);
   overlap->uniform_speed = 1 / (1 + graph->devices[0].overlap_communication);
   engine->overlap = overlap;
   return true;
@@ -78,20 +102,12 @@ static bool has_gradient(const pl_walker *walker) {
   return walker->gradient[0] != PL_NONE || walker->gradient[1] != PL_NONE;
 }
 
-/* Which of the gradient streams; -1: another one. */
-static int gradient_stream(const pl_stream *stream) {
-  return stream->kind == PL_STREAM_GRADIENT ? 0 : stream->kind == PL_STREAM_EXPERT_GRADIENT ? 1 : -1;
-}
-
-static void note_work_start(pl_engine *engine, uint32_t task) {
-  const pl_task *record = pl_engine_task(engine, task);
-  bool can_be_disturbed = false, is_disturbed = false;
+static void note_work_start(pl_engine *engine, const pl_task *record, uint32_t task) {
+  bool is_disturbed = false;
   for (uint32_t member = 0; member < record->n_streams; member++) {
     const pl_walker *walker = walker_of(engine, record, member);
-    can_be_disturbed |= walker->acts || walker->contends;
     is_disturbed |= has_gradient(walker) || walker->n_rivals > 0;
   }
-  if (!can_be_disturbed) return;
   for (uint32_t member = 0; member < record->n_streams; member++) {
     pl_walker *walker = walker_of(engine, record, member);
     walker->task = task;
@@ -104,7 +120,6 @@ static void note_work_start(pl_engine *engine, uint32_t task) {
 /* A transfer that starts or ends: those whose segments it contends with. */
 static void note_rival(pl_engine *engine, const pl_task *transfer, uint32_t change) {
   const pl_graph *graph = engine->graph;
-  if (graph->rivals == NULL) return;
   for (uint32_t at = graph->rival_offset[transfer->index]; at < graph->rival_offset[transfer->index + 1]; at++) {
     pl_walker *walker = &engine->overlap->walkers[graph->rivals[at]];
     walker->n_rivals += change;
@@ -112,34 +127,39 @@ static void note_rival(pl_engine *engine, const pl_task *transfer, uint32_t chan
   }
 }
 
-static void note_gradient_start(pl_overlap *overlap, uint32_t device, int which, uint32_t task) {
-  pl_walker *walker = &overlap->walkers[device];
-  walker->gradient[which] = task;
-  walker->slows[which] = false;
-  mark(overlap, device);
-}
-
-void pl_overlap_note_start(pl_engine *engine, uint32_t task, uint32_t network_slot) {
-  const pl_task *record = pl_engine_task(engine, task);
-  const uint32_t *streams = pl_task_streams(engine, record);
+static void note_gradient_start(pl_engine *engine, const pl_task *record, uint32_t task, uint32_t network_slot) {
   pl_overlap *overlap = engine->overlap;
-  if (record->kind == PL_TASK_WORK && engine->graph->streams[streams[0]].kind == PL_STREAM_COMPUTE)
-    note_work_start(engine, task);
+  const uint32_t *streams = pl_task_streams(engine, record);
   for (uint32_t member = 0; member < record->n_streams; member++) {
     const pl_stream *stream = &engine->graph->streams[streams[member]];
+    pl_walker *walker = &overlap->walkers[stream->device];
     int which = gradient_stream(stream);
-    if (which >= 0 && overlap->walkers[stream->device].acts) note_gradient_start(overlap, stream->device, which, task);
+    if (which < 0 || !walker->acts) continue;
+    walker->gradient[which] = task;
+    walker->slows[which] = false;
+    mark(overlap, stream->device);
   }
-  if (record->kind == PL_TASK_TRANSFER) note_rival(engine, record, 1);
-  if (record->kind == PL_TASK_TRANSFER && record->n_streams > 0)
+  if (record->kind == PL_TASK_TRANSFER)
     overlap->transfers[streams[0]] = (pl_gradient_transfer){.task = task, .network_slot = network_slot, .speed = 1.0};
 }
 
+void pl_overlap_note_start(pl_engine *engine, uint32_t task, uint32_t network_slot) {
+  uint32_t row = pl_graph_row(engine->graph, task);
+  const pl_task *record = &engine->tasks[row];
+  uint8_t concerns = engine->overlap->concerns[row];
+  if ((concerns & PL_CONCERN_WORK) != 0) note_work_start(engine, record, task);
+  if ((concerns & PL_CONCERN_GRADIENT) != 0) note_gradient_start(engine, record, task, network_slot);
+  if ((concerns & PL_CONCERN_RIVAL) != 0) note_rival(engine, record, 1);
+}
+
 void pl_overlap_note_finish(pl_engine *engine, uint32_t task) {
-  const pl_task *record = pl_engine_task(engine, task);
+  uint32_t row = pl_graph_row(engine->graph, task);
+  const pl_task *record = &engine->tasks[row];
   const uint32_t *streams = pl_task_streams(engine, record);
   pl_overlap *overlap = engine->overlap;
-  if (record->kind == PL_TASK_TRANSFER) note_rival(engine, record, UINT32_MAX);
+  uint8_t concerns = overlap->concerns[row];
+  if ((concerns & PL_CONCERN_RIVAL) != 0) note_rival(engine, record, UINT32_MAX);
+  if ((concerns & (PL_CONCERN_WORK | PL_CONCERN_GRADIENT)) == 0) return;
   for (uint32_t member = 0; member < record->n_streams; member++) {
     const pl_stream *stream = &engine->graph->streams[streams[member]];
     pl_walker *walker = &overlap->walkers[stream->device];

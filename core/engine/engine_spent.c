@@ -35,6 +35,9 @@ typedef struct pl_account {
   uint32_t (*streams)[PL_STREAM_KIND_COUNT]; /* per device */
   pl_ticks (*totals)[PL_CATEGORY_COUNT];     /* of segments with several parts */
   uint32_t *totals_of;                       /* per segment */
+  /* Per totals: how often they were taken on the first device that took them; what others take is added at once. */
+  pl_ticks *taken;
+  uint32_t *taker;
   pl_device_account *devices;
   pl_ticks *spent, *idle;
   pl_charges *charges; /* NULL: not asked for */
@@ -143,7 +146,10 @@ static bool take_totals(pl_account *account) {
   for (uint32_t at = 0; at < graph->n_segments; at++)
     account->totals_of[at] = graph->segments[at].n_parts > 1 ? n_totals++ : PL_NONE;
   account->totals = pl_arena_take_zeroed(account->engine->arena, n_totals, sizeof *account->totals, _Alignof(pl_ticks));
-  if (account->totals == NULL) return false;
+  account->taken = PL_TAKE(account->engine->arena, pl_ticks, n_totals);
+  account->taker = pl_arena_take(account->engine->arena, n_totals * sizeof(uint32_t), _Alignof(uint32_t));
+  if (account->totals == NULL || account->taken == NULL || account->taker == NULL) return false;
+  memset(account->taker, 0xff, n_totals * sizeof(uint32_t)); /* PL_NONE */
   for (uint32_t at = 0; at < graph->n_segments; at++) {
     if (account->totals_of[at] == PL_NONE) continue;
     const pl_part *parts = graph->parts + graph->segments[at].first_part;
@@ -255,10 +261,16 @@ static pl_ticks common_ticks(const pl_account *account, uint32_t task, pl_ticks 
 static void note_charge(const pl_account *account, uint32_t device, uint32_t task, pl_ticks ticks) {
   pl_charges *charges = account->charges;
   pl_arena *arena = account->engine->arena;
+  uint32_t row = pl_graph_row(account->graph, task), *recent = &charges->recent[device][row % PL_RECENT_CHARGES];
+  if (*recent > 0 && pl_graph_row(account->graph, charges->charges[*recent - 1].task) == row) {
+    charges->charges[*recent - 1].ticks += ticks;
+    return;
+  }
   pl_charge *grown = pl_arena_grown(arena, charges->charges, charges->n, 1, sizeof *grown, &charges->capacity);
   if (grown == NULL) return;
   charges->charges = grown;
   charges->charges[charges->n++] = (pl_charge){.device = device, .task = task, .ticks = ticks};
+  *recent = charges->n;
 }
 
 /* `ticks` in which the compute stream of `device` stood still go to communication `task`. */
@@ -384,6 +396,19 @@ static void charge_tail(pl_account *account, uint32_t device, pl_ticks to) {
   account->idle[device] += to - from - charged;
 }
 
+static void add_totals(const pl_account *account, uint32_t device, uint32_t totals, pl_ticks weight) {
+  for (uint32_t category = 0; category < PL_CATEGORY_COUNT; category++)
+    account->spent[(size_t)device * PL_CATEGORY_COUNT + category] += account->totals[totals][category] * weight;
+}
+
+static void add_taken(const pl_account *account) {
+  for (uint32_t segment = 0; segment < account->graph->n_segments; segment++) {
+    uint32_t totals = account->totals_of[segment];
+    if (totals == PL_NONE || account->taker[totals] == PL_NONE) continue;
+    add_totals(account, account->taker[totals], totals, account->taken[totals]);
+  }
+}
+
 /* The next task on the compute stream of `device`, and the gap before it. A stretch counts as often as what ends it:
  * the gap as the start of the task, the task as its finish. */
 static void charge_task(pl_account *account, uint32_t device, uint32_t task) {
@@ -407,8 +432,12 @@ static void charge_task(pl_account *account, uint32_t device, uint32_t task) {
     spent[record->category] += (finish - start) * weight;
     return;
   }
-  for (uint32_t category = 0; category < PL_CATEGORY_COUNT; category++)
-    spent[category] += account->totals[totals][category] * weight;
+  if (account->taker[totals] == PL_NONE) account->taker[totals] = device;
+  if (account->taker[totals] == device) {
+    account->taken[totals] += weight;
+  } else {
+    add_totals(account, device, totals, weight);
+  }
 }
 
 /* ---- all ---- */
@@ -447,6 +476,9 @@ bool pl_engine_account(const pl_engine *engine, pl_ticks makespan, pl_ticks *spe
                        pl_charges *charges) {
   const pl_graph *graph = engine->graph;
   pl_account account = {.engine = engine, .graph = graph, .spent = spent, .idle = idle, .charges = charges};
+  if (charges != NULL)
+    charges->recent =
+        pl_arena_take_zeroed(engine->arena, graph->n_devices, sizeof *charges->recent, _Alignof(uint32_t));
   if (!take_runs(&account) || !take_device_streams(&account) || !take_totals(&account) || !take_devices(&account))
     return false;
   if (graph->policy == PL_STREAMS_READY) {
@@ -454,6 +486,7 @@ bool pl_engine_account(const pl_engine *engine, pl_ticks makespan, pl_ticks *spe
   } else {
     charge_in_order(&account);
   }
+  add_taken(&account);
   for (uint32_t device = 0; device < graph->n_devices; device++)
     charge_tail(&account, device, end_of_device(&account, device, makespan));
   if (engine->overlap != NULL) add_disturbances(&account);

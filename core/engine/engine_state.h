@@ -63,7 +63,15 @@ typedef struct pl_gradient_transfer {
   double speed;
 } pl_gradient_transfer;
 
+/* What of the overlap factor and rivals a task has to do with; most have nothing. */
+enum {
+  PL_CONCERN_WORK = 1,     /* work on the compute stream of a device whose segments can be disturbed */
+  PL_CONCERN_GRADIENT = 2, /* is on a gradient stream of a device whose factor acts */
+  PL_CONCERN_RIVAL = 4     /* a transfer that contends with segments */
+};
+
 typedef struct pl_overlap {
+  uint8_t *concerns;               /* per row of the graph */
   pl_walker *walkers;              /* per device */
   pl_gradient_transfer *transfers; /* per stream */
   uint32_t *dirty, n_dirty;        /* devices */
@@ -216,9 +224,12 @@ bool pl_drift_take_peaks(const pl_engine *engine, int64_t *peaks); /* per device
 bool pl_drift_rivals_keep_apart(const pl_engine *engine, const pl_drift *drift);
 
 /* ---- engine_spent.c ---- */
+enum { PL_RECENT_CHARGES = 8 };
+
 typedef struct pl_charges {
   pl_charge *charges;
   uint32_t n, capacity;
+  uint32_t (*recent)[PL_RECENT_CHARGES]; /* per device, by row: entry + 1, which the next task of the row adds to */
 } pl_charges;
 
 /* spent: [n_devices][PL_CATEGORY_COUNT] and idle: [n_devices], zeroed. False: no memory. `charges` NULL: not asked for.

@@ -256,7 +256,8 @@ void pl_graph_builder_edge(pl_graph_builder *builder, uint32_t before, uint32_t 
 void pl_graph_builder_transfers(pl_graph_builder *builder, const pl_transfer_table *table);
 /* Whom transfers disturb (see pl_graph.rivals): offsets of n_specs + 1 entries; the arrays must outlive the graph. */
 void pl_graph_builder_rivals(pl_graph_builder *builder, const uint32_t *rival_offset, const uint32_t *rivals);
-/* As many tasks as there are so far are expected `times` times more: room for them is taken at once. No promise. */
+/* As many tasks, segments and parts as there are so far are expected `times` times more: room for them is taken at
+ * once. No promise. */
 void pl_graph_builder_expect(pl_graph_builder *builder, uint32_t times);
 /* Tasks so far. */
 uint32_t pl_graph_builder_n_tasks(const pl_graph_builder *builder);

@@ -98,14 +98,15 @@ static void expect_edges(pl_graph_builder *builder, uint32_t times) {
   add_edge_chunk(builder, (uint32_t)wanted);
 }
 
+/* widen for an array of the builder: `times` times more than there are. */
+#define EXPECT(builder, name, times)                                                                                   \
+  widen((builder), (void **)&(builder)->name, &(builder)->name##_room, (builder)->n_##name,                            \
+        (builder)->n_##name *((times) + 1ULL), sizeof *(builder)->name)
+
 void pl_graph_builder_expect(pl_graph_builder *builder, uint32_t times) {
   if (builder->failed) return;
-  uint64_t n_tasks = (uint64_t)builder->n_tasks * (times + 1ULL);
-  uint64_t n_streams = (uint64_t)builder->n_task_streams * (times + 1ULL);
-  builder->failed = !widen(builder, (void **)&builder->tasks, &builder->tasks_room, builder->n_tasks, n_tasks,
-                           sizeof *builder->tasks) ||
-                    !widen(builder, (void **)&builder->task_streams, &builder->task_streams_room,
-                           builder->n_task_streams, n_streams, sizeof *builder->task_streams);
+  builder->failed = !EXPECT(builder, tasks, times) || !EXPECT(builder, task_streams, times) ||
+                    !EXPECT(builder, parts, times) || !EXPECT(builder, segments, times);
   if (!builder->failed) expect_edges(builder, times);
 }
 

@@ -52,15 +52,23 @@ void pl_origins_add_parts(pl_origins *origins, const pl_part_origin *parts, uint
   origins->n_parts += n;
 }
 
+/* The array, with room for `times` times more than there are; as it is, if there is no memory (arena->failed). */
+static void *widened(pl_arena *arena, void *items, uint32_t n, uint32_t times, size_t size, uint32_t *room) {
+  uint64_t wanted = n * (times + 1ULL);
+  if (wanted <= *room || wanted >= PL_NONE) return items;
+  void *wider = pl_arena_take(arena, wanted * size, 16);
+  if (wider == NULL) return items;
+  if (n > 0) memcpy(wider, items, n * size);
+  *room = (uint32_t)wanted;
+  return wider;
+}
+
 void pl_origins_expect(pl_origins *origins, uint32_t times) {
   if (origins == NULL || origins->arena->failed) return;
-  uint64_t room = (uint64_t)origins->n_tasks * (times + 1ULL);
-  if (room <= origins->task_capacity || room >= PL_NONE) return;
-  pl_task_origin *tasks = pl_arena_take(origins->arena, room * sizeof *tasks, _Alignof(pl_task_origin));
-  if (tasks == NULL) return;
-  if (origins->n_tasks > 0) memcpy(tasks, origins->tasks, origins->n_tasks * sizeof *tasks);
-  origins->tasks = tasks;
-  origins->task_capacity = (uint32_t)room;
+  origins->tasks =
+      widened(origins->arena, origins->tasks, origins->n_tasks, times, sizeof *origins->tasks, &origins->task_capacity);
+  origins->parts =
+      widened(origins->arena, origins->parts, origins->n_parts, times, sizeof *origins->parts, &origins->part_capacity);
 }
 
 void pl_origins_add_task(pl_origins *origins, const pl_task_origin *origin) {

@@ -70,7 +70,7 @@ void pl_origins_add_parts(pl_origins *origins, const pl_part_origin *parts, uint
 static inline const pl_origin *pl_origins_part(const pl_origins *origins, uint32_t part) {
   return &origins->made[origins->parts[part].origin];
 }
-/* Room for `times` times as many communications again; NULL origins: nothing to do. */
+/* Room for `times` times as many communications and parts again; NULL origins: nothing to do. */
 void pl_origins_expect(pl_origins *origins, uint32_t times);
 /* Of the next communication. NULL origins: nothing to do. */
 void pl_origins_add_task(pl_origins *origins, const pl_task_origin *origin);
