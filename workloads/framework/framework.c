@@ -125,6 +125,7 @@ static const switch_row switches[] = {
     {"host", "window", SWITCH_WORD, AT(launch.host_window), window_words, 0},
     {"memory", "allocator", SWITCH_WORD, AT(memory.allocator), allocator_words, 0},
     {"memory", "records_streams", SWITCH_FLAG, AT(memory.records_streams), NULL, 0},
+    {"memory", "caches_narrow_weights", SWITCH_FLAG, AT(memory.caches_narrow_weights), NULL, 0},
     {"memory", "keeps_gathered", SWITCH_FLAG, AT(memory.keeps_gathered), NULL, 0},
     {"memory", "holds_update", SWITCH_FLAG, AT(update.holds_update), NULL, 0},
     {"memory", "lists_update", SWITCH_FLAG, AT(update.lists_update), NULL, 0},

@@ -179,7 +179,9 @@ typedef struct pl_framework {
     pl_allocator_form allocator;
     bool records_streams; /* what a collective has touched comes free when the device has passed it, not when the host
                              frees it (workloads/run/launched_ahead.h) */
-    bool keeps_gathered;  /* what tensor collectives gather lies in buffers that are never given back */
+    bool caches_narrow_weights; /* products in fp8: their weights in fp8, as they are and transposed, stay beside the
+                                   16-bit ones from microbatch to microbatch */
+    bool keeps_gathered;        /* what tensor collectives gather lies in buffers that are never given back */
     bool copies_gradient; /* a gradient is cast to a wider type in a block of its own: to fp32 to be added to others
                              or looked at for infinities, to fp64 for the norm of 16-bit ones under ZeRO */
     double flat_elements; /* tensors are copied into one of so many elements, to be reduced and to be gathered; 0: no

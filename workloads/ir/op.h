@@ -79,6 +79,11 @@ static inline double pl_tensor_held_bytes(const pl_tensor *tensor) {
   return tensor->pieces > 1 ? tensor->size_bytes / tensor->pieces : tensor->size_bytes;
 }
 
+/* Of a parameter: what products are made with; norms and positions are not. */
+static inline bool pl_tensor_is_matrix(const pl_tensor *tensor) {
+  return tensor->rank >= 2 && tensor->dims[0] != 'p';
+}
+
 /* How a collective stands to the computing behind it. */
 typedef enum pl_op_overlap {
   PL_OVERLAP_NONE = 0, /* what follows waits for it */

@@ -107,8 +107,9 @@ static void max_pool(pl_back *d, const pl_tape_node *node, uint32_t g) {
 static void norm(pl_back *d, const pl_tape_node *node, uint32_t g) {
   uint32_t dx = pl_back_fresh(d, node->input);
   uint32_t dw = node->weight != PL_NONE ? pl_back_parameter_gradient(d, node->weight) : PL_NONE;
-  pl_tape_sweep(d->tape, node->names.backward, PL_OP_NORM, PL_CATEGORY_BACKWARD, norm_flops, g, node->input,
-                node->weight, dx, dw);
+  pl_op *op = pl_tape_sweep(d->tape, node->names.backward, PL_OP_NORM, PL_CATEGORY_BACKWARD, norm_flops, g, node->input,
+                            node->weight, dx, dw);
+  op->inputs[3] = node->second; /* of a norm in steps, what the weight's gradient reads */
   pl_back_arrive(d, node->input, dx);
 }
 

@@ -101,6 +101,32 @@ static double unsharded_bytes(const pl_program *program, const pl_stage_program 
   return sum + unit_bytes / bytes->gradient_bytes * (made + (copied ? bytes->reduced_bytes : 0));
 }
 
+/* Of a block: its weights that a product in a narrow type multiplies with, as they are and transposed. */
+static double narrow_weight_bytes(const pl_block_program *block) {
+  double sum = 0;
+  for (uint32_t i = 0; i < block->forward.n_ops; i++) {
+    const pl_op *op = &block->forward.ops[i];
+    if (op->kind != PL_OP_GEMM || (op->dtype != PL_DTYPE_FP8 && op->dtype != PL_DTYPE_FP4)) continue;
+    for (int k = 0; k < PL_OP_INPUTS; k++) {
+      const pl_tensor *tensor = op->inputs[k] == PL_NONE ? NULL : &block->tensors[op->inputs[k]];
+      if (tensor == NULL || tensor->kind != PL_TENSOR_PARAMETER || !pl_tensor_is_matrix(tensor)) continue;
+      sum += 2 * tensor->size_bytes / pl_dtype_bytes((pl_dtype)tensor->dtype) * pl_dtype_bytes((pl_dtype)op->dtype);
+    }
+  }
+  return sum;
+}
+
+static double narrow_copies_bytes(const pl_program *program, const pl_stage_program *own) {
+  const pl_strategy *strategy = program->strategy;
+  double sum = 0;
+  for (int32_t chunk = 0; chunk < strategy->vpp; chunk++) {
+    int32_t global = pl_strategy_chunk_at(strategy, own->stage, chunk);
+    for (int32_t index = strategy->boundary[global]; index < strategy->boundary[global + 1]; index++)
+      sum += narrow_weight_bytes(&program->blocks[pl_model_block_class(program->model, index)]);
+  }
+  return sum;
+}
+
 static double buffer_bytes(const pl_program *program, int32_t stage, const pl_training_state *bytes) {
   const pl_strategy *strategy = program->strategy;
   const pl_stage_program *own = &program->stages[stage];
@@ -113,6 +139,7 @@ static double buffer_bytes(const pl_program *program, int32_t stage, const pl_tr
   sum += copy_bytes(program, own, bytes) + pipeline_buffer_bytes(program, own, bytes);
   if (pl_program_shards(program, false) > 1 || pl_program_shards(program, true) > 1)
     sum += unsharded_bytes(program, own, bytes, largest);
+  if (program->job->fp8 && framework->memory.caches_narrow_weights) sum += narrow_copies_bytes(program, own);
   return sum + (strategy->zero >= 2 ? sharded_parameters(program, own) : own->parameters) * bytes->extra_gradient_bytes;
 }
 

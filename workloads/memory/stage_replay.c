@@ -91,10 +91,6 @@ static void take_for(replay *own, const pl_block_program *block, const pl_op *op
   *held = lies_in_buffer(own, block, op, tensor) ? BORROWED : take(own, pl_tensor_held_bytes(&block->tensors[tensor]));
 }
 
-static bool is_matrix(const pl_tensor *tensor) {
-  return tensor->rank >= 2 && tensor->dims[0] != 'p';
-}
-
 static double elements_of(const pl_tensor *tensor) {
   return tensor->size_bytes / pl_dtype_bytes((pl_dtype)tensor->dtype);
 }
@@ -185,7 +181,7 @@ static void forward_block(replay *own, int32_t microbatch, int32_t index, uint32
 static void take_gradients(replay *own, const pl_block_program *block) {
   for (uint32_t i = 0; i < block->n_tensors; i++)
     if (block->tensors[i].kind == PL_TENSOR_PARAMETER &&
-        (block->kind == PL_BLOCK_EMBEDDING || !is_matrix(&block->tensors[i])))
+        (block->kind == PL_BLOCK_EMBEDDING || !pl_tensor_is_matrix(&block->tensors[i])))
       take_gradient(own, &block->tensors[i]);
 }
 
