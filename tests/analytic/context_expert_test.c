@@ -6,6 +6,7 @@
  *   ring     x = (n - 1)/n * K / B for the keys and values K of a whole sequence; backward 2 x
  *            m L (max((n - 1) a, x) + a + max((n - 1) b, 2 x) + b)
  *   gather   m L (x + n a + x + n b + x)
+ *   steps    m L (max(a, x) + (n - 1) a + x + max((n - 1) b, 2 x) + b), gathered, gradients in fp32
  *   experts  y = (n - 1)/n * S / B for the S bytes of the tokens of a rank times k; two all-to-alls each way
  *            m L 4 y
  *
@@ -61,12 +62,15 @@ static void context(void **state) {
   (void)state;
   const double ports[] = {1e8, 1e9, 1e10, 1e12};
   for (int32_t n = 2; n <= 4; n++)
-    for (int variant = 0; variant < 8 && ATTENTION_SEQ % (2 * n) == 0; variant++) {
-      bool gathers = variant >= 4;
+    for (int variant = 0; variant < 12 && ATTENTION_SEQ % (2 * n) == 0; variant++) {
+      bool gathers = variant >= 4, steps = variant >= 8;
       double port_Bps = ports[variant % 4];
       pl_op_entry table[8];
       attention_job own;
-      build(&own, n, port_Bps, table, gathers);
+      build(&own, n, port_Bps, table, gathers && !steps);
+      pl_framework framework = pl_framework_ideal;
+      framework.kernels.fuses_context = !steps;
+      own.job.framework = &framework;
       char text[128];
       snprintf(text, sizeof text, "pp=1,dp=1,tmp=1,cp=%d,mbs=1,overlap=0%s", n, gathers ? ",cp_comm=gather" : "");
       pl_simulate_report report = attention_job_simulate(&own, text);
@@ -74,6 +78,8 @@ static void context(void **state) {
       double a = step_forward_s, b = step_backward_s;
       double layer_s = gathers ? 3 * x + n * (a + b) : fmax((n - 1) * a, x) + a + fmax((n - 1) * b, 2 * x) + b;
       double exposed_s = gathers ? 3 * x : fmax(0, x - (n - 1) * a) + fmax(0, 2 * x - (n - 1) * b);
+      if (steps) layer_s = fmax(a, x) + (n - 1) * a + x + fmax((n - 1) * b, 2 * x) + b;
+      if (steps) exposed_s = fmax(0, x - a) + x + fmax(0, 2 * x - (n - 1) * b);
       double gradients_s = ring_all_reduce_s(n, attention_job_all_gradient_bytes(&own), port_Bps);
       double passes = N_MICROBATCHES * N_LAYERS;
       expect_time(text, report.row.iter_time_s, passes * layer_s + gradients_s, 1000);

@@ -49,6 +49,17 @@ END
   awk -v a="$before" -v b="$after" 'BEGIN { exit !(b < a) }' || { echo "$before, $after"; return 1; }
 }
 
+@test "runs of two sites: the figures are of the first's, and the other's tell something" {
+  { head -1 $TABLE && sed -n '5p;20p' $TABLE && sed -n '40p' $TABLE | sed 's/,fp16,/,fp32,/'; } >"$BATS_TEST_TMPDIR/two.csv"
+  run "$PACELINE" calibrate --runs "$BATS_TEST_TMPDIR/two.csv" -o "$BATS_TEST_TMPDIR/two.json"
+  [ "$status" -eq 0 ]
+  [[ $output == *"note: runs of 2 sites"*"of 'T4', 'Megatron-DeepSpeed (AMP)', 'fp16', the first's"* ]]
+  [ "$(jq .runs "$BATS_TEST_TMPDIR/two.json")" = 2 ]
+  head -3 "$BATS_TEST_TMPDIR/two.csv" >"$BATS_TEST_TMPDIR/own.csv"
+  "$PACELINE" calibrate --runs "$BATS_TEST_TMPDIR/own.csv" -o "$BATS_TEST_TMPDIR/own.json"
+  jq -e --slurpfile own "$BATS_TEST_TMPDIR/own.json" '.figures.memory.factor != $own[0].figures.memory.factor and .figures.memory.factor > 0.5' "$BATS_TEST_TMPDIR/two.json"
+}
+
 job=(--platform amp-homogeneous --model gpt2-345m --gbs 64)
 
 @test "simulate, explain, sweep and search at a site; a site of no figures changes nothing" {

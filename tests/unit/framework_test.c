@@ -241,6 +241,47 @@ static void test_eager_traffic(void **state) {
   assert_true(sum_of(&gated).bytes == sum_of(&plain).bytes && sum_of(&gated).saved == sum_of(&plain).saved);
 }
 
+/* Products of a gated layer read 3 h + f elements a token, and gradients of 5 h + 2 f, in fp8. A scale of its own reads
+ * each once more; a dynamic one casts inputs twice, to one copy each. Over tensor ranks it does not: inputs are
+ * gathered in fp8. */
+static void test_fp8_scaling(void **state) {
+  (void)state;
+  static const double f = 11008.0 / 4096;
+  const struct {
+    const char *scaling;
+    int32_t tmp;
+    double inputs, gradients; /* bytes an element, beyond delayed scaling */
+    int ops;
+  } cases[] = {{"delayed", 1, 0, 0, 0}, {"current", 1, 2, 2, 0}, {"dynamic", 1, 6, 2, 4}, {"dynamic", 2, 2, 2, 0}};
+  pl_model model = load_model("workloads/models", "llama-2-7b", &arena);
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    const char *text =
+        pl_arena_printf(&arena, "{\"name\": \"x\", \"kernels\": {\"fp8_scaling\": \"%s\"}}", cases[i].scaling);
+    pl_framework framework = parse(text);
+    pl_block_shard shard = {.tmp = cases[i].tmp,
+                            .sp = cases[i].tmp > 1,
+                            .mbs = 2,
+                            .seq = 1024,
+                            .dtype = PL_DTYPE_BF16,
+                            .fp8 = true,
+                            .flash = true,
+                            .framework = &framework};
+    pl_block_program with, without;
+    pl_error error = PL_ERROR_INIT;
+    assert_int_equal(pl_block_program_take(&model, PL_BLOCK_LAYER, &shard, &arena, &with, &error), PL_OK);
+    shard.framework = NULL;
+    assert_int_equal(pl_block_program_take(&model, PL_BLOCK_LAYER, &shard, &arena, &without, &error), PL_OK);
+    layer_sum a = sum_of(&with), b = sum_of(&without);
+    double unit = 2 * 1024 * (double)model.width.hidden / cases[i].tmp;
+    /* a row split's gradient, of two products, is gathered in 16 bits: all tokens */
+    double more = cases[i].inputs * (3 + f) + cases[i].gradients * (3 + 2 * f + 2 * cases[i].tmp);
+    if (fabs((a.bytes - b.bytes) / unit - more) > 1e-9 || a.flops != b.flops)
+      fail_msg("%s, tmp=%d: %.9g bytes more, not %.9g", cases[i].scaling, cases[i].tmp, (a.bytes - b.bytes) / unit,
+               more);
+    assert_int_equal((int)(a.forward + a.backward) - (int)(b.forward + b.backward), cases[i].ops);
+  }
+}
+
 /* Copies of what products over a tensor group read: queries, keys, values, gate and up projection each have one of S,
  * and what they are copies of is not kept for them. Two gradients of sums are copied on their way back. */
 static void test_copied_inputs(void **state) {
@@ -501,6 +542,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_unknown_name, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_layer_switches, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_eager_traffic, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_fp8_scaling, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_copied_inputs, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_uneven_heads, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_deterministic, set_up, tear_down),

@@ -225,13 +225,19 @@ static void narrow_products(void **state) {
 #define BRIDGE(software, precision)                                                                                    \
   "f,LLAMA3_70B,80,8192,28672,64,8,8192,128256,GB200-NVL72,64,4,," software "," precision                              \
   ",gated,2,4,,8,,,,1,256,,7,,,,\n"
-  pl_cases cases = express(BRIDGE("Megatron-Bridge/NeMo", "NVFP4") BRIDGE("Megatron-Bridge/NeMo", " (alternative)")
-                               BRIDGE("Megatron-Bridge/NeMo", "BF16") BRIDGE("NeMo", ""));
+  pl_cases cases =
+      express(BRIDGE("Megatron-Bridge/NeMo", "NVFP4") BRIDGE("Megatron-Bridge/NeMo", " (alternative)")
+                  BRIDGE("Megatron-Bridge/NeMo", "BF16") BRIDGE("NeMo", "") BRIDGE("Megatron-Bridge/NeMo", "FP8-CS")
+                      BRIDGE("torchtitan", "mxfp8_cublas") BRIDGE("torchtitan", "float8 tensorwise"));
   const pl_case *c = cases.cases;
   assert_true(c[0].reason == NULL && c[0].job.fp4 && c[0].job.fp8 && c[0].job.dtype == PL_DTYPE_BF16);
   assert_true(c[1].reason == NULL && !c[1].job.fp4 && c[1].job.fp8 && c[1].job.dtype == PL_DTYPE_BF16);
   assert_true(c[2].reason == NULL && !c[2].job.fp8);
   assert_non_null(c[3].reason);
+  assert_int_equal(c[1].framework.kernels.fp8_scaling, PL_FP8_DELAYED);
+  assert_int_equal(c[4].framework.kernels.fp8_scaling, PL_FP8_CURRENT);
+  assert_int_equal(c[5].framework.kernels.fp8_scaling, PL_FP8_DELAYED);
+  assert_int_equal(c[6].framework.kernels.fp8_scaling, PL_FP8_DYNAMIC);
 }
 
 static void reasons(void **state) {

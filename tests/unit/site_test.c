@@ -13,6 +13,7 @@
 #include "tests/support/arena_fixture.h"
 #include "validation/fit/site_posterior.h"
 #include "validation/fit/site_prior.h"
+#include "validation/fit/site_relatives.h"
 #include "workloads/run/site_file.h"
 #include "workloads/run/site_interval.h"
 
@@ -43,6 +44,7 @@ static pl_site some_site(void) {
   site.covariance[0][1] = site.covariance[1][0] = -0.01;
   site.scatter_weight[2] = 0.75;
   site.scatter_weight[5] = 0.25;
+  site.shared = 0.3;
   return site;
 }
 
@@ -59,6 +61,7 @@ static void files(void **state) {
   assert_memory_equal(again.covariance, site.covariance, sizeof site.covariance);
   assert_memory_equal(again.scatter_weight, site.scatter_weight, sizeof site.scatter_weight);
   near(again.memory_bytes, -1e9);
+  near(again.shared, 0.3);
   assert_int_equal(again.n_runs, 3);
 }
 
@@ -78,6 +81,7 @@ static void refused(const char *from, const char *to, const char *words) {
 static void mistakes(void **state) {
   (void)state;
   refused("\"factor\": 1.0", "\"factor\": -1.0", "factor is -1");
+  refused("\"shared\": 0.3", "\"shared\": 1.3", "shared is 1.3");
   refused("\"compute\"", "\"speed\"", "speed");
   refused("\"weight\": 0.75", "\"weight\": 0.5", "add up to 0.75");
   refused("\"sd\": 0.04", "\"sd\": 0.05", "of them is 0.04");
@@ -207,6 +211,80 @@ static void suggestions(void **state) {
   assert_int_equal(pl_site_suggest(&prior, candidates, 3, allowed, targets, 1, 3, chosen), 2);
 }
 
+/* One figure, variance v = 0.01, of which c is shared, and s = 0.04: a relative's run with x = 0.5 and y = 0.2 is a
+ * measurement of t_0 with the covariance c v x and the variance v x^2 + s^2. Shared wholly it is the site's own run;
+ * not at all it says nothing. */
+static void relatives(void **state) {
+  (void)state;
+  const pl_site prior = prior_of(0.01);
+  pl_site_sums run = {.n = 0}, none = {.n = 0};
+  const pl_site_run one = {.y = 0.2, .x = {[PL_SITE_compute] = 0.5}};
+  pl_site_sums_add(&run, &one);
+  const double shares[] = {0, 0.3, 1}, v = 0.01, all = 0.25 * v + 0.0016;
+  for (int i = 0; i < 3; i++) {
+    const pl_site site = pl_site_posterior_beside(&prior, &none, &run, 1, shares[i]);
+    double across = shares[i] * v * 0.5;
+    assert_true(fabs(site.mean[PL_SITE_compute] - across * 0.2 / all) < 1e-8);
+    assert_true(fabs(site.covariance[PL_SITE_compute][PL_SITE_compute] - (v - across * across / all)) < 1e-8);
+    assert_true(fabs(site.covariance[PL_SITE_host][PL_SITE_host] - v) < 1e-8);
+    assert_int_equal(site.n_runs, 0);
+  }
+  /* two runs of one's own, or of a twin beside one's own; and without any relative */
+  pl_site_sums both = run;
+  pl_site_sums_add(&both, &one);
+  const pl_site twin = pl_site_posterior_beside(&prior, &run, &run, 1, 1), own = pl_site_posterior(&prior, &both);
+  assert_true(fabs(twin.mean[PL_SITE_compute] - own.mean[PL_SITE_compute]) < 1e-8);
+  assert_true(fabs(twin.covariance[0][0] - own.covariance[0][0]) < 1e-8);
+  const pl_site alone = pl_site_posterior_beside(&prior, &run, NULL, 0, 0.5), same = pl_site_posterior(&prior, &run);
+  assert_memory_equal(alone.covariance, same.covariance, sizeof same.covariance);
+}
+
+/* Two relatives and the scatter: runs that contradict each other across sites do not widen it, within one they do. */
+static void scatter_of_relatives(void **state) {
+  (void)state;
+  pl_site prior = prior_of(0.04);
+  for (int g = 0; g < PL_SITE_SCATTERS; g++)
+    prior.scatter_weight[g] = 1.0 / PL_SITE_SCATTERS;
+  pl_site_sums apart[2] = {{.n = 0}}, mixed[2] = {{.n = 0}}, none = {.n = 0};
+  for (int i = 0; i < 12; i++) {
+    const pl_site_run run = {.y = i % 2 ? 0.3 : -0.3, .x = {[PL_SITE_compute] = 0.8}};
+    pl_site_sums_add(&apart[i % 2], &run);
+    pl_site_sums_add(&mixed[i / 6], &run);
+  }
+  const pl_site quiet = pl_site_posterior_beside(&prior, &none, apart, 2, 0.1),
+                wild = pl_site_posterior_beside(&prior, &none, mixed, 2, 0.1);
+  assert_true(quiet.scatter_weight[0] > 0.5 && wild.scatter_weight[5] > 0.5);
+}
+
+/* Sources whose sites are one, or have nothing in common. */
+static void what_is_shared(void **state) {
+  (void)state;
+  enum { SOURCES = 30, SITES = 4, RUNS = 6 };
+  pl_site_row *rows = PL_TAKE(&arena, pl_site_row, SOURCES * SITES * RUNS);
+  const pl_site prior = prior_of(0.04);
+  for (int is_one = 0; is_one < 2; is_one++) {
+    uint64_t random = 7;
+    double compute = 0;
+    for (uint32_t i = 0; i < SOURCES * SITES * RUNS; i++) {
+      uint32_t site = i / RUNS;
+      if (i % RUNS == 0 && (!is_one || site % SITES == 0)) {
+        random = random * 6364136223846793005u + 1442695040888963407u;
+        compute = 0.7 * ((double)(random >> 40) / (1 << 24) - 0.5); /* as wide as 0.2 */
+      }
+      rows[i] = (pl_site_row){.source = site / SITES, .site = site, .memory_bytes = NAN};
+      rows[i].run.x[PL_SITE_compute] = 0.8;
+      rows[i].run.y = 0.8 * compute + (i % 2 ? 0.04 : -0.04);
+    }
+    const pl_site_rows all = {
+        .rows = rows, .n = SOURCES * SITES * RUNS, .n_sources = SOURCES, .n_sites = SOURCES * SITES};
+    double shared;
+    pl_error error = PL_ERROR_INIT;
+    assert_int_equal(pl_site_shared_take(&all, 3, &prior, &arena, &shared, &error), PL_OK);
+    if (is_one ? shared < 0.9 : shared > 0.2)
+      fail_msg("%g is shared of sites that are %s", shared, is_one ? "one" : "apart");
+  }
+}
+
 /* Forty sites whose products take 1.2 of the time, to 5 %: that is what the prior becomes. */
 static void priors(void **state) {
   (void)state;
@@ -243,6 +321,9 @@ int main(void) {
       cmocka_unit_test_setup_teardown(no_negative_step, set_up, tear_down),
       cmocka_unit_test_setup_teardown(scatter_is_learnt, set_up, tear_down),
       cmocka_unit_test_setup_teardown(suggestions, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(relatives, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(scatter_of_relatives, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(what_is_shared, set_up, tear_down),
       cmocka_unit_test_setup_teardown(priors, set_up, tear_down),
   };
   return cmocka_run_group_tests_name("site", tests, NULL, NULL);

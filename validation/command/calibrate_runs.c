@@ -11,7 +11,7 @@
 #include "core/base/units.h"
 #include "core/system/command.h"
 #include "core/system/output_file.h"
-#include "validation/fit/site_posterior.h"
+#include "validation/fit/site_relatives.h"
 #include "validation/rows/case.h"
 #include "workloads/run/site_file.h"
 #include "workloads/run/site_interval.h"
@@ -28,6 +28,8 @@ typedef struct session {
   pl_case_options run;
   pl_site prior, site;
   double *first_s, *first_bytes; /* of each case, without a site */
+  uint32_t *parts, n_parts;      /* the site of each case, 0 is the one that is written; the others are its relatives */
+  pl_site_sums *sums;            /* of each part */
   pl_error *error;
 } session;
 
@@ -55,6 +57,8 @@ static pl_code load(session *own) {
   PL_TRY(pl_cases_express(&own->cases, &own->known, &own->run, &own->arena, error));
   own->first_s = PL_TAKE(&own->arena, double, own->cases.n_cases);
   own->first_bytes = PL_TAKE(&own->arena, double, own->cases.n_cases);
+  own->parts = PL_TAKE(&own->arena, uint32_t, own->cases.n_cases);
+  own->sums = PL_TAKE(&own->arena, pl_site_sums, own->cases.n_cases + 1);
   return own->arena.failed ? pl_fail_memory(error, "the runs") : PL_OK;
 }
 
@@ -69,18 +73,44 @@ static pl_code check_learnt(const session *own) {
 
 /* ---- learning ---- */
 
+/* One GPU, one software, one precision, as the rows name them. */
+static bool is_alike(const pl_case *a, const pl_case *b) {
+  return strcmp(a->row->gpu, b->row->gpu) == 0 && strcmp(a->row->framework, b->row->framework) == 0 &&
+         strcmp(a->row->precision, b->row->precision) == 0;
+}
+
+/* The number of the site of case i among those of the cases before it; the first that is learnt from is the one. */
+static uint32_t part_of(const session *own, uint32_t i) {
+  for (uint32_t k = 0; k < i; k++)
+    if (is_learnt(&own->cases.cases[k]) && is_alike(&own->cases.cases[k], &own->cases.cases[i])) return own->parts[k];
+  return own->n_parts;
+}
+
+static void find_parts(session *own) {
+  own->n_parts = 0;
+  for (uint32_t i = 0; i < own->cases.n_cases; i++) {
+    if (!is_learnt(&own->cases.cases[i])) continue;
+    own->parts[i] = part_of(own, i);
+    if (own->parts[i] == own->n_parts) own->n_parts++;
+  }
+}
+
 static void learn_times(session *own) {
-  pl_site_sums sums = {.n = 0};
+  memset(own->sums, 0, own->n_parts * sizeof *own->sums);
   for (uint32_t i = 0; i < own->cases.n_cases; i++) {
     const pl_case *c = &own->cases.cases[i];
     if (!is_learnt(c)) continue;
     pl_site_run run;
     memcpy(run.x, c->sensitivity, sizeof run.x);
     run.y = log(c->measured_s / c->result.iter_time_s) + pl_site_middle(&own->site, run.x);
-    pl_site_sums_add(&sums, &run);
+    pl_site_sums_add(&own->sums[own->parts[i]], &run);
   }
   const pl_site before = own->site;
-  own->site = pl_site_posterior(&own->prior, &sums);
+  const pl_site_sums nothing = {.n = 0};
+  own->site = own->n_parts == 0 ? pl_site_posterior(&own->prior, &nothing)
+                                : pl_site_posterior_beside(&own->prior, &own->sums[0], own->sums + 1, own->n_parts - 1,
+                                                           own->prior.shared);
+  own->site.shared = 0;
   own->site.memory_bytes = before.memory_bytes;
   own->site.memory_sd_bytes = before.memory_sd_bytes;
   own->site.n_peaks = before.n_peaks;
@@ -127,6 +157,7 @@ static pl_code learn(session *own) {
     own->first_bytes[i] = own->cases.cases[i].predicted_mem_bytes;
   }
   learn_peaks(own);
+  find_parts(own);
   for (int round = 0; round < ROUNDS; round++) {
     const pl_site before = own->site;
     learn_times(own);
@@ -176,18 +207,15 @@ static double usual_half(const pl_site *site) {
   return pl_site_half_width(site, nothing);
 }
 
-/* Figures are of one machine and one software: of others they would be an average. */
-static void print_mixture(const session *own) {
-  const pl_case *first = NULL;
-  for (uint32_t i = 0; i < own->cases.n_cases; i++) {
-    const pl_case *c = &own->cases.cases[i];
-    if (!is_learnt(c)) continue;
-    if (first == NULL) first = c;
-    if (strcmp(first->row->gpu, c->row->gpu) != 0 || strcmp(first->habits.framework, c->habits.framework) != 0) {
-      printf("note: runs of several GPUs or software; a site is one of each, and these figures are between them\n");
-      return;
-    }
-  }
+static void print_relatives(const session *own) {
+  if (own->n_parts < 2) return;
+  const pl_case *first = own->cases.cases;
+  while (!is_learnt(first))
+    first++;
+  printf("note: runs of %" PRIu32
+         " sites (one GPU, software and precision each); these figures are of '%s', '%s', '%s', "
+         "the first's, of which the others tell what sites of one owner share\n",
+         own->n_parts, first->row->gpu, first->row->framework, first->row->precision);
 }
 
 static void print(const session *own) {
@@ -200,7 +228,7 @@ static void print(const session *own) {
          100 * (exp(usual_half(&own->site)) - 1), 100 * (exp(usual_half(&own->prior)) - 1));
   for (uint32_t i = 0; i < own->cases.n_cases; i++)
     print_run(own, i);
-  print_mixture(own);
+  print_relatives(own);
 }
 
 static pl_code run(session *own) {

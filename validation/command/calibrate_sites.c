@@ -8,6 +8,7 @@
 #include "core/system/output_file.h"
 #include "validation/fit/leave_runs_out.h"
 #include "validation/fit/site_prior.h"
+#include "validation/fit/site_relatives.h"
 #include "workloads/run/site_file.h"
 
 static void print_prior(const pl_site *prior) {
@@ -21,13 +22,14 @@ static void print_prior(const pl_site *prior) {
   }
 }
 
-static void print_leaving(const char *what, const pl_leaving *leaving) {
+static void print_leaving(const char *what, const pl_leaving *leaving, bool suggests) {
   printf("\n%s: %u of %d configurations and more\n", what, leaving->n_groups, PL_LEAVE_LEAST);
-  printf("runs known          median%%  mean%%  covered%%      suggested: median%%  mean%%  covered%%\n");
+  printf("runs known          median%%  mean%%  covered%%%s\n",
+         suggests ? "      suggested: median%  mean%  covered%" : "");
   for (int i = 0; i < PL_LEAVE_SIZES; i++) {
     const pl_left_out *random = &leaving->random[i], *suggested = &leaving->suggested[i];
     printf("%-19u %7.1f %6.1f %9.0f", pl_leave_sizes[i], random->median_pct, random->mape_pct, random->coverage_pct);
-    if (pl_leave_sizes[i] > 0)
+    if (pl_leave_sizes[i] > 0 && suggests)
       printf("                 %7.1f %6.1f %9.0f", suggested->median_pct, suggested->mape_pct, suggested->coverage_pct);
     putchar('\n');
   }
@@ -49,7 +51,7 @@ static pl_code calibrate(const pl_calibrate_sites *options, pl_arena *arena, pl_
   pl_csv csv;
   pl_site_rows rows;
   pl_site prior;
-  pl_leaving by_site, by_source;
+  pl_leaving by_site, by_source, by_relatives;
   if (options->output != NULL) {
     PL_TRY(pl_command_refuse_input(options->output, options->rows, error));
     PL_TRY(pl_output_file_check(options->output, options->force, error));
@@ -57,12 +59,16 @@ static pl_code calibrate(const pl_calibrate_sites *options, pl_arena *arena, pl_
   PL_TRY(pl_csv_load(options->rows, arena, &csv, error));
   PL_TRY(pl_site_rows_take(&csv, arena, &rows, error));
   PL_TRY(pl_site_prior_take(&rows, UINT32_MAX, NULL, arena, &prior, error));
-  PL_TRY(pl_leave_runs_out(&rows, false, &prior, arena, &by_site, error));
-  PL_TRY(pl_leave_runs_out(&rows, true, &prior, arena, &by_source, error));
+  PL_TRY(pl_site_shared_take(&rows, UINT32_MAX, &prior, arena, &prior.shared, error));
+  PL_TRY(pl_leave_runs_out(&rows, PL_LEAVE_BY_SITE, &prior, arena, &by_site, error));
+  PL_TRY(pl_leave_runs_out(&rows, PL_LEAVE_BY_RELATIVES, &prior, arena, &by_relatives, error));
+  PL_TRY(pl_leave_runs_out(&rows, PL_LEAVE_BY_SOURCE, &prior, arena, &by_source, error));
   printf("%u measured configurations of %u sites of %u sources\n\n", rows.n, rows.n_sites, rows.n_sources);
   print_prior(&prior);
-  print_leaving("sites (one GPU, software and precision of one source)", &by_site);
-  print_leaving("sources, whatever they ran on, as if each were one site", &by_source);
+  printf("of the variance, sites of one source share %12.1f\n", prior.shared);
+  print_leaving("sites (one GPU, software and precision of one source)", &by_site, true);
+  print_leaving("sources, so many runs of each of their sites (but one)", &by_relatives, false);
+  print_leaving("sources, whatever they ran on, as if each were one site", &by_source, true);
   return store(options, &prior, error);
 }
 

@@ -21,9 +21,13 @@ typedef struct pl_leaving {
   pl_left_out suggested[PL_LEAVE_SIZES]; /* as pl_site_suggest chooses them */
 } pl_leaving;
 
-/* Groups are sites, or whole sources where runs of several GPUs and software are taken for one site. `prior` is that of
- * all sources: each group's is found from it. The same numbers every time. */
-pl_code pl_leave_runs_out(const pl_site_rows *rows, bool by_source, const pl_site *prior, pl_arena *arena,
+/* Groups are sites; sources, taken for one site whatever they ran on; or sources whose sites are relatives
+ * (validation/fit/site_relatives.h), each run predicted at its own, with a shared part that has seen nothing of the
+ * source either. */
+typedef enum pl_leave_by { PL_LEAVE_BY_SITE = 0, PL_LEAVE_BY_SOURCE, PL_LEAVE_BY_RELATIVES } pl_leave_by;
+
+/* `prior` is that of all sources: each group's is found from it. The same numbers every time. */
+pl_code pl_leave_runs_out(const pl_site_rows *rows, pl_leave_by by, const pl_site *prior, pl_arena *arena,
                           pl_leaving *leaving, pl_error *error);
 
 #endif

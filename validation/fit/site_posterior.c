@@ -6,7 +6,7 @@
 
 #include "validation/statistics/positive_definite.h"
 
-enum { N = PL_SITE_COUNT };
+enum { N = PL_SITE_COUNT, FULL_RUNS = 30 };
 static const double NEARLY_NOTHING = 1e-12; /* a variance: what is known already */
 
 void pl_site_sums_add(pl_site_sums *sums, const pl_site_run *run) {
@@ -17,6 +17,18 @@ void pl_site_sums_add(pl_site_sums *sums, const pl_site_run *run) {
   }
   sums->yy += run->y * run->y;
   sums->n++;
+}
+
+void pl_site_sums_weaken(pl_site_sums *sums) {
+  double share = FULL_RUNS / sums->n;
+  if (share >= 1) return;
+  for (int i = 0; i < N; i++) {
+    for (int k = 0; k < N; k++)
+      sums->xx[i][k] *= share;
+    sums->xy[i] *= share;
+  }
+  sums->yy *= share;
+  sums->n *= share;
 }
 
 double pl_site_middle(const pl_site *site, const double x[PL_SITE_COUNT]) {
@@ -64,39 +76,50 @@ double pl_site_posterior_given(const pl_site *prior, const pl_site_sums *sums, i
   return log_probability / 2;
 }
 
-static pl_site mix(const pl_site *prior, const pl_site_sums *sums) {
-  double mean[PL_SITE_SCATTERS][N], covariance[PL_SITE_SCATTERS][N][N], logs[PL_SITE_SCATTERS], most = -INFINITY;
+pl_site pl_site_mixed(const pl_site *prior, const pl_site_mixture *mixture) {
+  double most = -INFINITY, sum = 0;
   pl_site site = *prior;
   memset(site.mean, 0, sizeof site.mean);
   memset(site.covariance, 0, sizeof site.covariance);
-  for (int g = 0; g < PL_SITE_SCATTERS; g++) {
-    logs[g] = log(prior->scatter_weight[g]) + pl_site_posterior_given(prior, sums, g, mean[g], covariance[g]);
-    most = fmax(most, logs[g]);
-  }
-  double sum = 0;
   for (int g = 0; g < PL_SITE_SCATTERS; g++)
-    sum += exp(logs[g] - most);
+    most = fmax(most, mixture->logs[g]);
+  for (int g = 0; g < PL_SITE_SCATTERS; g++)
+    sum += exp(mixture->logs[g] - most);
   for (int g = 0; g < PL_SITE_SCATTERS; g++) {
-    site.scatter_weight[g] = exp(logs[g] - most) / sum;
+    site.scatter_weight[g] = exp(mixture->logs[g] - most) / sum;
     for (int i = 0; i < N; i++)
-      site.mean[i] += site.scatter_weight[g] * mean[g][i];
+      site.mean[i] += site.scatter_weight[g] * mixture->mean[g][i];
   }
   for (int g = 0; g < PL_SITE_SCATTERS; g++)
     for (int i = 0; i < N; i++)
       for (int k = 0; k < N; k++)
         site.covariance[i][k] +=
-            site.scatter_weight[g] * (covariance[g][i][k] + (mean[g][i] - site.mean[i]) * (mean[g][k] - site.mean[k]));
+            site.scatter_weight[g] * (mixture->covariance[g][i][k] +
+                                      (mixture->mean[g][i] - site.mean[i]) * (mixture->mean[g][k] - site.mean[k]));
   return site;
+}
+
+static pl_site mix(const pl_site *prior, const pl_site_sums *sums) {
+  pl_site_mixture mixture;
+  for (int g = 0; g < PL_SITE_SCATTERS; g++)
+    mixture.logs[g] =
+        log(prior->scatter_weight[g]) + pl_site_posterior_given(prior, sums, g, mixture.mean[g], mixture.covariance[g]);
+  return pl_site_mixed(prior, &mixture);
+}
+
+pl_site pl_site_without_step(const pl_site *prior) {
+  pl_site without = *prior;
+  without.mean[PL_SITE_step] = 0;
+  for (int i = 0; i < N; i++)
+    without.covariance[i][PL_SITE_step] = without.covariance[PL_SITE_step][i] = 0;
+  return without;
 }
 
 pl_site pl_site_posterior(const pl_site *prior, const pl_site_sums *sums) {
   if (sums->n <= 0) return *prior;
   pl_site site = mix(prior, sums);
   if (site.mean[PL_SITE_step] < 0) {
-    pl_site without = *prior;
-    without.mean[PL_SITE_step] = 0;
-    for (int i = 0; i < N; i++)
-      without.covariance[i][PL_SITE_step] = without.covariance[PL_SITE_step][i] = 0;
+    const pl_site without = pl_site_without_step(prior);
     site = mix(&without, sums);
     site.mean[PL_SITE_step] = 0;
   }

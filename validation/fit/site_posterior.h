@@ -25,6 +25,8 @@ typedef struct pl_site_sums {
 } pl_site_sums;
 
 void pl_site_sums_add(pl_site_sums *sums, const pl_site_run *run);
+/* Of more than 30 runs each counts less, so that all of them count as 30. */
+void pl_site_sums_weaken(pl_site_sums *sums);
 
 /* What the runs make of `prior`; without any the prior. Memory figures are the prior's. */
 pl_site pl_site_posterior(const pl_site *prior, const pl_site_sums *sums);
@@ -32,6 +34,16 @@ pl_site pl_site_posterior(const pl_site *prior, const pl_site_sums *sums);
  * depend on g or the prior). */
 double pl_site_posterior_given(const pl_site *prior, const pl_site_sums *sums, int g, double mean[PL_SITE_COUNT],
                                double covariance[PL_SITE_COUNT][PL_SITE_COUNT]);
+
+/* A posterior under each scatter, and the logarithm of its weight; mixed, with `prior`'s memory. */
+typedef struct pl_site_mixture {
+  double mean[PL_SITE_SCATTERS][PL_SITE_COUNT], covariance[PL_SITE_SCATTERS][PL_SITE_COUNT][PL_SITE_COUNT];
+  double logs[PL_SITE_SCATTERS];
+} pl_site_mixture;
+pl_site pl_site_mixed(const pl_site *prior, const pl_site_mixture *mixture);
+
+/* `prior` with a constant per step that is known to be nothing. */
+pl_site pl_site_without_step(const pl_site *prior);
 
 /* What the site says of a run with these sensitivities, as ln(time / time without a site): the middle, and the
  * half-width that 80 % lie in. */

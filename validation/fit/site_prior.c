@@ -6,23 +6,11 @@
 
 #include "validation/statistics/statistics.h"
 
-enum { N = PL_SITE_COUNT, FULL_RUNS = 30, ITERATIONS = 300, MORE_ITERATIONS = 60, IMAGINARY = 2 };
+enum { N = PL_SITE_COUNT, ITERATIONS = 300, MORE_ITERATIONS = 60, IMAGINARY = 2 };
 static const double USUAL_VARIANCE = 0.15 * 0.15, USUAL_STEP_VARIANCE = 0.05 * 0.05;
 
 static double usual_variance(int figure) {
   return figure == PL_SITE_step ? USUAL_STEP_VARIANCE : USUAL_VARIANCE;
-}
-
-static void weaken(pl_site_sums *sums) {
-  double share = FULL_RUNS / sums->n;
-  if (share >= 1) return;
-  for (int i = 0; i < N; i++) {
-    for (int k = 0; k < N; k++)
-      sums->xx[i][k] *= share;
-    sums->xy[i] *= share;
-  }
-  sums->yy *= share;
-  sums->n *= share;
 }
 
 static uint32_t gather(const pl_site_rows *rows, uint32_t without, pl_site_sums *sums) {
@@ -32,7 +20,7 @@ static uint32_t gather(const pl_site_rows *rows, uint32_t without, pl_site_sums 
   for (uint32_t s = 0; s < rows->n_sites; s++)
     if (sums[s].n > 0) sums[n++] = sums[s];
   for (uint32_t s = 0; s < n; s++)
-    weaken(&sums[s]);
+    pl_site_sums_weaken(&sums[s]);
   return n;
 }
 

@@ -328,6 +328,14 @@ static void choose_overlap(const pl_measured_row *row, pl_framework *framework) 
   if (pl_row_says_one_of(row, off)) framework->pipeline.overlaps_tensor = false;
 }
 
+/* Megatron-Bridge's "FP8-CS" and "tensorwise" of NeMo's configurations are Transformer Engine's current scaling;
+ * MXFP8's scales belong to blocks. */
+static void choose_scaling(const pl_measured_row *row, pl_framework *framework) {
+  if (pl_row_mentions(row->precision, "FP8-CS") || pl_row_mentions(row->notes, "FP8_RECIPE=tensorwise"))
+    framework->kernels.fp8_scaling = PL_FP8_CURRENT;
+  if (pl_row_mentions(row->precision, "mxfp8")) framework->kernels.fp8_scaling = PL_FP8_DELAYED;
+}
+
 /* Hugging Face's GPT-2 (NewGELUActivation; its BERT has PyTorch's gelu) and Google's BERT in TensorFlow (modeling.py)
  * write GELU's form with tanh op by op. XLA fuses it. */
 static void choose_gelu(const pl_measured_row *row, pl_framework *framework) {
@@ -397,6 +405,7 @@ void pl_row_choose(const pl_measured_row *row, const pl_row_habits *habits, pl_f
   choose_softmax(row, framework);
   choose_fusions(row, framework);
   choose_overlap(row, framework);
+  choose_scaling(row, framework);
   choose_reduction(row, framework);
   pl_row_choose_dispatcher(row, framework);
   pl_row_choose_determinism(row, habits, framework);

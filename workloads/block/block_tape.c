@@ -143,11 +143,12 @@ void pl_tape_in_fp8(const pl_tape *tape, pl_op *op) {
   op->dtype = (uint8_t)narrow_dtype(tape);
 }
 
-uint32_t pl_tape_cast(pl_tape *tape, const char *name, pl_category category, uint32_t input) {
+uint32_t pl_tape_cast(pl_tape *tape, const char *name, pl_category category, uint32_t input, int n_copies) {
   uint32_t output = pl_tape_like(tape, input, tape->tensors[input].name, (pl_tensor_kind)tape->tensors[input].kind,
                                  narrow_dtype(tape));
   pl_op *op = pl_tape_sweep(tape, name, PL_OP_ELEMENTWISE, category, 1, input, PL_NONE, PL_NONE, output, PL_NONE);
-  op->bytes += tape->tensors[output].size_bytes;
+  op->bytes += (n_copies - 1) * tape->tensors[output].size_bytes;
+  if (tape->framework->kernels.fp8_scaling != PL_FP8_DELAYED) op->bytes += tape->tensors[input].size_bytes;
   return output;
 }
 
@@ -243,13 +244,21 @@ static uint32_t copied(pl_tape *tape, const pl_linear *linear, uint32_t input) {
   return copies;
 }
 
+bool pl_tape_casts_again(const pl_tape *tape) {
+  return tape->framework->kernels.fp8_scaling == PL_FP8_DYNAMIC && tape->shard->tmp == 1;
+}
+
+uint32_t pl_tape_cast_input(pl_tape *tape, const char *name, uint32_t input) {
+  return pl_tape_cast(tape, name, PL_CATEGORY_FORWARD, input, pl_tape_casts_again(tape) ? 1 : 2);
+}
+
 uint32_t pl_tape_linear(pl_tape *tape, const pl_linear *linear, uint32_t input, uint32_t weight, uint32_t output) {
   uint32_t first_op = tape->n_forward;
   int64_t rows = linear->m;
   if (weight == PL_NONE) weight = pl_tape_parameter(tape, linear->names.forward, "io", linear->in, linear->out);
   uint32_t bias = linear->bias ? pl_tape_parameter(tape, linear->names.bias, "o", linear->out, 0) : PL_NONE;
   bool fp8 = tape->shard->fp8 && tape->layer && !linear->keeps_precision;
-  uint32_t given = fp8 ? pl_tape_cast(tape, linear->names.cast, PL_CATEGORY_FORWARD, input) : input;
+  uint32_t given = fp8 ? pl_tape_cast_input(tape, linear->names.cast, input) : input;
   bool column = linear->parallel == PL_PARALLEL_COLUMN;
   uint32_t full = column ? copied(tape, linear, gather(tape, linear->names.gather, given)) : given;
   pl_op *op = pl_tape_gemm(tape, linear->names.forward, PL_CATEGORY_FORWARD, 1, rows, linear->out, linear->in, full,

@@ -73,14 +73,14 @@ typedef struct pl_tape_names {
   const char *forward, *backward, *wgrad, *bias, *bias_grad;
   const char *gather, *regather, *input_all_reduce, *input_reduce_scatter; /* column-parallel input */
   const char *all_reduce, *reduce_scatter, *grad_all_gather;               /* row-parallel output */
-  const char *cast, *grad_cast;                                            /* to fp8, of the input and the gradient */
+  const char *cast, *grad_cast, *cast_again; /* to fp8, of the input, the gradient, and the input for the weights' */
 } pl_tape_names;
 
 #define PL_LINEAR_NAMES(name)                                                                                          \
   ((pl_tape_names){name, name "_dgrad", name "_wgrad", name "_bias", name "_bias_grad", name "_input_all_gather",      \
                    name "_wgrad_all_gather", name "_dgrad_all_reduce", name "_dgrad_reduce_scatter",                   \
                    name "_all_reduce", name "_reduce_scatter", name "_grad_all_gather", name "_input_cast",            \
-                   name "_grad_cast"})
+                   name "_grad_cast", name "_wgrad_cast"})
 #define PL_OP_NAMES(name)                                                                                              \
   ((pl_tape_names){.forward = name,                                                                                    \
                    .backward = name "_backward",                                                                       \
@@ -88,7 +88,8 @@ typedef struct pl_tape_names {
                    .bias = name "_bias",                                                                               \
                    .bias_grad = name "_bias_grad",                                                                     \
                    .cast = name "_input_cast",                                                                         \
-                   .grad_cast = name "_grad_cast"})
+                   .grad_cast = name "_grad_cast",                                                                     \
+                   .cast_again = name "_wgrad_cast"})
 
 typedef struct pl_tape_node {
   pl_tape_names names;
@@ -155,9 +156,14 @@ void pl_tape_as_convolution(const pl_tape *tape, pl_op *op, const struct pl_chai
 /* A product of two fp8 (or, by the shard, NVFP4) matrices, with the output that it has: the traffic and the type of
  * `op`. */
 void pl_tape_in_fp8(const pl_tape *tape, pl_op *op);
-/* `input` in fp8, by a kernel that reads it and writes it twice: as it is and transposed, for the two products that
- * read it. One copy is counted as the tensor. */
-uint32_t pl_tape_cast(pl_tape *tape, const char *name, pl_category category, uint32_t input);
+/* `input` in fp8, by a kernel that reads it and writes `n_copies`, as a rule two: as it is and transposed, for the two
+ * products that read it. One copy is counted as the tensor. Where the framework's scales are not there already it reads
+ * the tensor twice, for its largest element first. */
+uint32_t pl_tape_cast(pl_tape *tape, const char *name, pl_category category, uint32_t input, int n_copies);
+/* Of a product's input: for both products, or for the first alone where the second one's is cast by the backward pass
+ * (pl_tape_casts_again: not what a tensor group gathered in fp8). */
+uint32_t pl_tape_cast_input(pl_tape *tape, const char *name, uint32_t input);
+bool pl_tape_casts_again(const pl_tape *tape);
 /* A memory-bound op of (rows, width); bytes = every input and output once, a tensor that is updated in place twice. */
 pl_op *pl_tape_sweep(pl_tape *tape, const char *name, pl_op_kind kind, pl_category category, double flops_per_element,
                      uint32_t first, uint32_t second, uint32_t third, uint32_t output, uint32_t auxiliary);

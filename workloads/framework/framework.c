@@ -26,6 +26,7 @@ const pl_framework pl_framework_ideal = {.name = "ideal",
                                          .kernels.fuses_gate = true,
                                          .kernels.fuses_residual = true,
                                          .kernels.fuses_rotary = true,
+                                         .kernels.fuses_context = true,
                                          .kernels.fuses_norm = true,
                                          .kernels.fuses_accumulation = true,
                                          .gradients.gradient_dtype = -1,
@@ -61,6 +62,7 @@ typedef struct switch_row {
 #define AT(field) offsetof(pl_framework, field)
 static const char *const attention_words[] = {"any", "flash1", "flash2", "flash3", "cudnn", "fastest", NULL};
 static const char *const loss_words[] = {"in_place", "copy", "copies", "fused", "fused_fp32", "chunked", NULL};
+static const char *const scaling_words[] = {"delayed", "current", "dynamic", NULL};
 static const char *const optimizer_words[] = {"fused", "foreach", "loop", "fused_8bit", "sgd", NULL};
 static const char *const life_words[] = {"stay", "made", "consumed", NULL};
 static const char *const unit_words[] = {"layer", "tensor", NULL}, *const bucket_unit_words[] = {"layer", "tensor",
@@ -78,12 +80,14 @@ static const switch_row switches[] = {
     {"kernels", "attention_kernel", SWITCH_WORD, AT(kernels.attention_kernel), attention_words, 0},
     {"kernels", "fused_softmax", SWITCH_FLAG, AT(kernels.fuses_softmax), NULL, 0},
     {"kernels", "fused_scale", SWITCH_FLAG, AT(kernels.fuses_scale), NULL, 0},
+    {"kernels", "fp8_scaling", SWITCH_WORD, AT(kernels.fp8_scaling), scaling_words, 0},
     {"kernels", "masks_scores", SWITCH_FLAG, AT(kernels.masks_scores), NULL, 0},
     {"kernels", "fused_gelu", SWITCH_FLAG, AT(kernels.fuses_gelu), NULL, 0},
     {"kernels", "fused_activation", SWITCH_FLAG, AT(kernels.fuses_activation), NULL, 0},
     {"kernels", "fused_gate", SWITCH_FLAG, AT(kernels.fuses_gate), NULL, 0},
     {"kernels", "fused_residual", SWITCH_FLAG, AT(kernels.fuses_residual), NULL, 0},
     {"kernels", "fused_rotary", SWITCH_FLAG, AT(kernels.fuses_rotary), NULL, 0},
+    {"kernels", "fused_context", SWITCH_FLAG, AT(kernels.fuses_context), NULL, 0},
     {"kernels", "fused_norm", SWITCH_FLAG, AT(kernels.fuses_norm), NULL, 0},
     {"kernels", "copies_qkv", SWITCH_FLAG, AT(kernels.copies_qkv), NULL, 0},
     {"kernels", "copies_inputs", SWITCH_FLAG, AT(kernels.copies_inputs), NULL, 0},

@@ -42,6 +42,13 @@ static inline bool pl_loss_reads_16bit(pl_loss_form form) {
   return form == PL_LOSS_FUSED || form == PL_LOSS_CHUNKED;
 }
 
+/* How products in fp8 find the scale of what they read. */
+typedef enum pl_fp8_scaling {
+  PL_FP8_DELAYED = 0, /* from earlier steps, or per block: one kernel reads 16 bits and writes both copies */
+  PL_FP8_CURRENT,     /* the largest element first: the tensor is read once more */
+  PL_FP8_DYNAMIC      /* so, too; and inputs are kept in 16 bits and cast once more for the weight gradient (torchao) */
+} pl_fp8_scaling;
+
 /* Who hands out device memory, and so what is held beyond the tensors. */
 typedef enum pl_allocator_form {
   PL_ALLOCATOR_EXACT = 0, /* as much as there are tensors */
@@ -111,6 +118,7 @@ typedef struct pl_framework {
     bool fuses_gate;       /* false: SwiGLU is not, whatever fuses_activation says */
     bool fuses_residual;   /* bias + dropout + addition is one kernel */
     bool fuses_rotary;
+    bool fuses_context; /* gathered keys and values are attended to at once; else in cp steps (lower_context.c) */
     bool copies_qkv;   /* queries, keys and values are copied on their way to fused attention, and the product that they
                           came out of stays until it is done, attention's output until the layer is */
     bool uneven_heads; /* tmp need not divide the heads: ranks have unlike numbers, and all wait for the largest */
@@ -121,6 +129,7 @@ typedef struct pl_framework {
     bool
         fuses_accumulation; /* the weight gradient's GEMM adds into the gradient buffer; else a kernel per microbatch */
     pl_loss_form loss;
+    pl_fp8_scaling fp8_scaling;
     bool ends_recompute;    /* full recomputation ends with what the backward pass reads (lower_recompute.c) */
     int64_t vocab_multiple; /* the vocabulary is padded to a multiple of this times tmp; 1: not at all */
   } kernels;

@@ -60,6 +60,8 @@ static uint32_t make_weight_gradient(pl_back *d, const pl_tape_node *node, const
 static void weight_gradient(pl_back *d, const pl_tape_node *node, int32_t op, const extents *of, uint32_t input,
                             uint32_t g) {
   pl_back_write_for(d, op);
+  if (node->quantised != PL_NONE && pl_tape_casts_again(d->tape))
+    input = pl_tape_cast(d->tape, node->names.cast_again, PL_CATEGORY_BACKWARD, node->input, 1);
   uint32_t at = make_weight_gradient(d, node, of, input, g);
   if (node->quantised != PL_NONE) pl_tape_in_fp8(d->tape, &d->tape->backward[at]);
   const pl_op *forward = &d->tape->forward[node->op];
@@ -79,7 +81,7 @@ void pl_back_bias_gradient(pl_back *d, const char *name, uint32_t bias, uint32_t
 
 /* The gradient as the products read it. */
 static uint32_t quantised_gradient(pl_back *d, const pl_tape_node *node, uint32_t g) {
-  return node->quantised == PL_NONE ? g : pl_tape_cast(d->tape, node->names.grad_cast, PL_CATEGORY_BACKWARD, g);
+  return node->quantised == PL_NONE ? g : pl_tape_cast(d->tape, node->names.grad_cast, PL_CATEGORY_BACKWARD, g, 2);
 }
 
 /* The collective just made runs beside the product that comes next. */

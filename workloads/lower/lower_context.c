@@ -14,6 +14,12 @@
  *
  * Gather: keys and values are all-gathered before attention, in the backward pass once more, and their gradients
  * reduce-scattered behind it; nothing runs beside these.
+ *
+ * Gather in steps, as PyTorch's context_parallel does with SDPA that is told to gather (torch/distributed/tensor/
+ * experimental/_attention.py, _templated_ring_attention and its backward pass): keys and values come with a copy for
+ * each head of queries (torchtitan repeats them first), the gather runs beside the first step, which needs none of it,
+ * and the gradients of keys and values go round in fp32 while the next step runs: cp - 1 steps beside them, and one
+ * behind. The gather of the backward pass, of which the first step hides a part, is left in the open.
  */
 #include "core/cluster/cluster.h"
 #include "workloads/lower/lower_backward.h"
@@ -25,12 +31,17 @@ typedef struct part {
       key_value_width;  /* of keys and values, per token */
 } part;
 
+static bool gathers_in_steps(const pl_tape *tape) {
+  return tape->shard->cp_gather && !tape->framework->kernels.fuses_context;
+}
+
 static part part_of(const pl_lowering *to, int32_t q, int32_t k, int32_t v) {
   int64_t d = pl_lower_extent(to, k, 'd'), e = pl_lower_extent(to, v, 'e');
+  bool repeats = gathers_in_steps(to->tape);
   return (part){.tape = to->tape,
                 .heads = pl_lower_extent(to, q, 'g') * pl_lower_extent(to, q, 'r'),
                 .width = (d + e) / 2,
-                .key_value_width = pl_lower_extent(to, k, 'g') * (d + e)};
+                .key_value_width = pl_lower_extent(to, k, 'g') * (repeats ? pl_lower_extent(to, q, 'r') : 1) * (d + e)};
 }
 
 static double gathered_bytes(const part *of) {
@@ -112,7 +123,11 @@ void pl_lower_context(pl_lowering *to, const pl_core *core, uint32_t qkv, uint32
                       .auxiliary = log_sum,
                       .bytes = step_bytes(tape, touched, 3),
                       .flops = flops};
-  if (!tape->shard->cp_gather) {
+  if (gathers_in_steps(tape)) {
+    last_of(tape, false)->overlap = PL_OVERLAP_BEGINS;
+    emit(&of, &own, own.name, 1, false);
+    emit(&of, &own, own.last_name, tape->cp - 1, true)->overlap = PL_OVERLAP_AWAITS;
+  } else if (!tape->shard->cp_gather) {
     ring(&of, &own);
   } else {
     emit(&of, &own, own.name, tape->cp, false)->bytes = own.bytes + tape->tensors[keys].size_bytes;
@@ -136,8 +151,16 @@ void pl_back_context_parallel(pl_back *d, const pl_tape_node *node, uint32_t g, 
                 .output = dqkv,
                 .auxiliary = PL_NONE,
                 .bytes = step_bytes(tape, touched, 5)};
-  own.flops = PL_ATTENTION_BACKWARD_FLOPS * tape->forward[node->op].flops * (gathers ? 1 : (double)tape->cp);
+  double cp = (double)tape->cp, share = gathers_in_steps(tape) ? (cp - 1) / cp : gathers ? 1 : 1 / cp;
+  own.flops = PL_ATTENTION_BACKWARD_FLOPS * tape->forward[node->op].flops / share;
   if (!gathers) {
+    ring(&of, &own);
+    return;
+  }
+  if (gathers_in_steps(tape)) {
+    double wide = pl_dtype_bytes(PL_DTYPE_FP32) / pl_dtype_bytes(tape->shard->dtype);
+    pl_tape_group_collective(tape, "keys_values_reduce_scatter", PL_REDUCE_SCATTER, PL_GROUP_CONTEXT, true,
+                             wide * gathered_bytes(&of), keys, dqkv);
     ring(&of, &own);
     return;
   }

@@ -105,7 +105,7 @@ static uint32_t grouped(pl_tape *tape, const routing *of, pl_tape_names names, u
   const int64_t extent[] = {of->n_local, in, out};
   uint32_t weight = pl_tape_tensor(tape, names.forward, PL_TENSOR_PARAMETER, tape->shard->dtype, "eio", extent);
   tape->tensors[weight].expert = true;
-  uint32_t given = tape->shard->fp8 ? pl_tape_cast(tape, names.cast, PL_CATEGORY_FORWARD, input) : input;
+  uint32_t given = tape->shard->fp8 ? pl_tape_cast_input(tape, names.cast, input) : input;
   uint32_t first_op = tape->n_forward;
   pl_op *op = pl_tape_gemm(tape, names.forward, PL_CATEGORY_FORWARD, of->n_local, of->per_expert * of->etp, out, in,
                            given, weight, PL_NONE, output);

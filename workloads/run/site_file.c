@@ -71,7 +71,8 @@ static pl_code read_scatter(const pl_document *document, const pl_node *root, pl
 }
 
 static pl_code read_site(const pl_document *document, pl_site *site, pl_error *error) {
-  static const char *const known[] = {"about", "runs", "peaks", "figures", "covariance", "scatter", "memory", NULL};
+  static const char *const known[] = {"about",   "runs",   "peaks",  "figures", "covariance",
+                                      "scatter", "shared", "memory", NULL};
   static const char *const known_memory[] = {"bytes", "sd", "scatter", NULL};
   const pl_node *root = pl_document_root(document), *figures, *memory;
   int64_t n_runs, n_peaks;
@@ -86,6 +87,8 @@ static pl_code read_site(const pl_document *document, pl_site *site, pl_error *e
     PL_TRY(read_figure(document, figures, figure, site, error));
   PL_TRY(read_covariance(document, root, site, error));
   PL_TRY(read_scatter(document, root, site, error));
+  if (pl_node_get(root, "shared") != NULL)
+    PL_TRY(pl_profile_within(document, root, "shared", 0, 1, &site->shared, error));
   PL_TRY(pl_profile_object(document, root, "memory", &memory, error));
   PL_TRY(pl_profile_check_keys(document, memory, known_memory, error));
   PL_TRY(pl_node_number(document, memory, "bytes", &site->memory_bytes, error));
@@ -176,6 +179,7 @@ void pl_site_write(FILE *stream, const pl_site *site, const char *about) {
   pl_json_put_integer(&json, "peaks", site->n_peaks);
   write_figures(&json, site);
   write_doubt(&json, site);
+  if (site->shared > 0) pl_json_put_number(&json, "shared", site->shared);
   pl_json_key(&json, "memory");
   pl_json_open_object(&json);
   pl_json_put_number(&json, "bytes", site->memory_bytes);
