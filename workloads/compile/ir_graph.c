@@ -73,7 +73,7 @@ static pl_code run_function(pl_ir_graphing *own, int32_t function, const pl_ir_a
   for (int32_t i = 0; i < f->n_arguments; i++)
     values[i] = arguments[i];
   if (doing->gathers_params) PL_TRY(pl_ir_graph_gather(own, f, values));
-  PL_TRY(pl_ir_graph_send_shards(own));
+  PL_TRY(pl_ir_graph_send_shards(own, false));
   if (doing->keeps_in_host || doing->reads_from_host) PL_TRY(pl_ir_graph_enter_offload(own, f, values));
   for (int32_t i = 0; i < f->n_ops; i++)
     PL_TRY(run_op(own, f, &f->ops[i], doing->ops[i], values));
@@ -135,7 +135,7 @@ static pl_code walk_step(pl_ir_graphing *own, const pl_ir_step *step, bool is_la
                       : step->kind == PL_IR_STEP_B ? chunk->backward
                                                    : chunk->weights,
                       NULL, NULL));
-  PL_TRY(pl_ir_graph_send_shards(own));
+  PL_TRY(pl_ir_graph_send_shards(own, true));
   return own->n_parts > 0 ? pl_ir_graph_flush(own) : PL_OK; /* a step's tasks are its own */
 }
 

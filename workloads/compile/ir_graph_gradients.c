@@ -232,14 +232,9 @@ pl_code pl_ir_graph_defer_shard(pl_ir_graphing *own, const pl_ir_function *f, co
   if (values[op->inputs[0]].tasks != NULL || reader == NULL ||
       (own->doings[own->function].ops[reader - f->ops] & PL_IR_DOES_ONLY_ADD) == 0)
     return PL_OK;
-  if (!own->framework->gradients.overlaps_gradients) { /* what comes behind waits for it */
-    *deferred = true;
-    PL_TRY(pl_ir_graph_move(own, f, op, values));
-    return pl_ir_graph_await(own, &values[op->first_output]);
-  }
-  if (!own->framework->gathers.gathers_ahead) return PL_OK;
+  if (own->framework->gradients.overlaps_gradients && !own->framework->gathers.gathers_ahead) return PL_OK;
   const pl_ir_meeting meeting = pl_ir_graph_meeting_of(own, f, op);
-  if (own->shards.meeting.axes != meeting.axes) PL_TRY(pl_ir_graph_send_shards(own));
+  if (own->shards.meeting.axes != meeting.axes) PL_TRY(pl_ir_graph_send_shards(own, true));
   double bytes = own->shards.meeting.bytes + meeting.bytes;
   own->shards.meeting = meeting;
   own->shards.meeting.bytes = bytes;
@@ -248,10 +243,12 @@ pl_code pl_ir_graph_defer_shard(pl_ir_graphing *own, const pl_ir_function *f, co
   return PL_OK;
 }
 
-pl_code pl_ir_graph_send_shards(pl_ir_graphing *own) {
+pl_code pl_ir_graph_send_shards(pl_ir_graphing *own, bool all) {
   const pl_ir_bucket shards = own->shards;
-  pl_ir_arrival arrival;
-  if (shards.meeting.axes == 0) return PL_OK;
+  bool waits = !own->framework->gradients.overlaps_gradients;
+  double full = own->framework->gradients.bucket_bytes > 0 ? own->framework->gradients.bucket_bytes : 1e300;
+  pl_ir_arrival arrival = {.tasks = NULL};
+  if (shards.meeting.axes == 0 || (waits && !all && shards.meeting.bytes < full)) return PL_OK;
   PL_TRY(pl_ir_graph_flush(own));
   PL_TRY(pl_ir_graph_meet(own, &shards.meeting, false, NULL, &arrival));
   own->shards = (pl_ir_bucket){0};
@@ -263,7 +260,8 @@ pl_code pl_ir_graph_send_shards(pl_ir_graphing *own) {
     member->tasks = arrival.tasks;
     PL_TRY(pl_ir_graph_offload_gradient(own, member->path, arrival.tasks));
   }
-  return PL_OK;
+  if (waits) PL_TRY(pl_ir_graph_await(own, &arrival));
+  return waits && all ? pl_ir_graph_flush(own) : PL_OK; /* behind a step nothing is left to wait for */
 }
 
 void pl_ir_graph_gradient(pl_ir_graphing *own, const pl_ir_op *op, pl_ir_arrival *values) {

@@ -345,12 +345,13 @@ bool pl_ir_graph_adds_shards(const pl_ir_graphing *own, const pl_ir_op *op, uint
 pl_code pl_ir_graph_send_buckets(pl_ir_graphing *own, bool all);
 /* The gradient of a path that is on its way since the backward pass: as the update reads it. */
 void pl_ir_graph_gradient(pl_ir_graphing *own, const pl_ir_op *op, pl_ir_arrival *values);
-/* A reduction whose shard is only added up, which is waited for where a framework does not overlap it: else it goes out
- * with those of its function, behind what the next one gathers, which would else wait on their stream for the end of
- * this one. *deferred false: it goes at once. */
+/* A reduction whose shard is only added up: it goes out with those of its function, behind what the next one gathers,
+ * which would else wait on their stream for the end of this one; or, where a framework does not overlap reductions,
+ * with all that fit into a bucket, and is waited for. *deferred false: it goes at once. */
 pl_code pl_ir_graph_defer_shard(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values,
                                 bool *deferred);
-pl_code pl_ir_graph_send_shards(pl_ir_graphing *own);
+/* `all`: a step is over. */
+pl_code pl_ir_graph_send_shards(pl_ir_graphing *own, bool all);
 /* What an update gathers to store it: once for all parameters that lie over the same axes, behind the optimizer's one
  * launch. False: the op is none of these, or there is no room. */
 bool pl_ir_graph_defer_gather(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op,
