@@ -77,6 +77,7 @@ typedef struct pl_ir_reduction {
   pl_ir_meeting meeting;   /* of its gradient in the update; no axes: none */
   uint32_t *tasks;         /* per device of the crew; NULL: not begun */
   bool in_host;            /* there it is added up */
+  bool at_once;            /* with all others, behind the passes (reduces_whole) */
   int32_t n_adds, n_added; /* functions that add to it in their last passes (a table that embedding and head read has
                               two), and how many have */
 } pl_ir_reduction;
@@ -92,6 +93,7 @@ typedef struct pl_ir_reductions {
 enum { PL_IR_BUCKETS_MAX = 8, PL_IR_BESIDE_MAX = 4 };
 typedef struct pl_ir_bucket {
   pl_ir_meeting meeting; /* bytes: so far */
+  bool at_once;          /* as its members */
   pl_ir_reduction **members;
   uint32_t n, room;
 } pl_ir_bucket;
@@ -268,7 +270,7 @@ typedef struct pl_ir_graphing {
   uint32_t n_buckets;
   pl_ir_bucket shards;                      /* that go out behind the next function's gather; no axes: none */
   pl_ir_meeting gathers[PL_IR_BUCKETS_MAX]; /* of the update, by axes: new parameters on their way to be stored */
-  uint32_t n_gathers;
+  uint32_t n_gathers, n_gathered[PL_IR_BUCKETS_MAX]; /* of each, parameters */
   pl_ir_arrival
       *beside[PL_IR_BESIDE_MAX]; /* of the function that runs: on their way until its next product is through */
   uint32_t n_beside;
