@@ -57,7 +57,7 @@ static void find_gates(pl_kernel_stepping *own) {
 }
 
 void pl_step_find_heads(pl_kernel_stepping *own) {
-  if (!pl_framework_fuses_gate(own->options->framework)) find_gates(own);
+  if (pl_framework_packs_gate(own->options->framework)) find_gates(own);
   if (!own->options->framework->kernels.copies_qkv) return;
   for (int32_t i = 0; i < own->finding.read.f->n_ops; i++) {
     const pl_ir_op *op = pl_read_op(&own->finding.read, i);
