@@ -55,18 +55,12 @@ static const struct {
 } ranges[] = {
     {"deepseek_v2", "layer", 0.8, 1.45}, /* blocks lay values together with the heads; they have no rotary positions
                                             and no norms of compressed forms in steps */
-    {"nanotron", "layer", 0.94, 1.067},  /* blocks rotate as many bytes as keys and values have, and pack gates' */
+    {"nanotron", "layer", 1, 1.067},     /* blocks rotate as many bytes as keys and values have */
     {"torchtitan", "loss", 1, 2.02},     /* over tensor ranks logits are read twice, a block counts once */
     {"torchtitan", "embedding.backward", 1, 1.5}, /* buffers of gradients: whole here; of shards they are not counted */
     {"torchtitan", "head.backward", 1, 1.67},
     {"torchtitan", "layer.backward", 1, 1.34},
-    {"deepspeed", "layer.backward", 0.92, 1.01}, /* both halves of a gate's gradient are packed once more */
-    {"torch-ddp", "layer.backward", 0.93, 1.01},
-    {"dt-fm", "layer.backward", 0.93, 1.01},
-    {gelu_in_steps, "layer.backward", 0.93, 1.01},
-    {attention_in_steps, "layer.backward", 0.93, 1.01},
-    {"megatron-lm-2023", "layer.backward", 0.82, 1.01}, /* likewise, beside fused norms */
-    {"", "embedding", 1, 1.06},                         /* dropout of a sequence that is cut: its mask */
+    {"", "embedding", 1, 1.06},      /* dropout of a sequence that is cut: its mask */
     {"", "final_norm", 1, 1.03},     /* gradients of norms are added to their buffers, which blocks only write: */
     {"", "layer.backward", 1, 1.01}, /* small where there are more tokens than here */
     {"", "", 0.999, 1.003},

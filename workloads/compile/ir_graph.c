@@ -45,11 +45,16 @@ static pl_code run_op(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_
   if ((does & PL_IR_DOES_REDUCE_SCATTER) != 0) PL_TRY(pl_ir_graph_defer_shard(own, f, op, values, &deferred));
   if ((does & PL_IR_DOES_ALL_GATHER) != 0) deferred = pl_ir_graph_defer_gather(own, f, op, values);
   if (deferred) return PL_OK;
+  if ((does & PL_IR_DOES_BESIDE) != 0) return pl_ir_graph_begin_beside(own, f, op, values);
   if ((does & PL_IR_DOES_MOVE) != 0) return pl_ir_graph_move(own, f, op, values);
   if ((does & PL_IR_DOES_OFFLOAD) != 0) return pl_ir_graph_offload(own, f, op, values);
   if ((does & PL_IR_DOES_READ_GRADIENT) != 0) pl_ir_graph_gradient(own, op, values);
   if (pl_ir_graph_adds_shards(own, op, does, values))
     return (does & PL_IR_DOES_ADD) != 0 ? pl_ir_graph_added(own, op, values) : PL_OK;
+  if (pl_ir_graph_is_product(own, op)) {
+    PL_TRY(pl_ir_graph_run_product(own, f, op, values));
+    return (does & PL_IR_DOES_ADD) != 0 ? pl_ir_graph_added(own, op, values) : PL_OK;
+  }
   for (int32_t i = 0; i < op->n_inputs; i++)
     PL_TRY(pl_ir_graph_await(own, &values[op->inputs[i]]));
   if (!pl_ir_graph_compute(own, op)) return pl_ir_graph_no_memory(own);
@@ -68,13 +73,14 @@ static pl_code run_function(pl_ir_graphing *own, int32_t function, const pl_ir_a
   for (int32_t i = 0; i < f->n_arguments; i++)
     values[i] = arguments[i];
   if (doing->gathers_params) PL_TRY(pl_ir_graph_gather(own, f, values));
-  PL_TRY(pl_ir_graph_send_shards(own));
+  PL_TRY(pl_ir_graph_send_shards(own, false));
   if (doing->keeps_in_host || doing->reads_from_host) PL_TRY(pl_ir_graph_enter_offload(own, f, values));
   for (int32_t i = 0; i < f->n_ops; i++)
     PL_TRY(run_op(own, f, &f->ops[i], doing->ops[i], values));
   if (doing->keeps_in_host) pl_ir_graph_leave_offload(own);
   for (int32_t i = 0; i < f->n_results; i++)
     results[i] = values[f->results[i]];
+  own->n_beside = 0; /* whoever reads them waits for them */
   if (own->is_last && own->framework->gradients.overlaps_gradients) PL_TRY(pl_ir_graph_send_buckets(own, false));
   own->depth--;
   return PL_OK;
@@ -129,7 +135,7 @@ static pl_code walk_step(pl_ir_graphing *own, const pl_ir_step *step, bool is_la
                       : step->kind == PL_IR_STEP_B ? chunk->backward
                                                    : chunk->weights,
                       NULL, NULL));
-  PL_TRY(pl_ir_graph_send_shards(own));
+  PL_TRY(pl_ir_graph_send_shards(own, true));
   return own->n_parts > 0 ? pl_ir_graph_flush(own) : PL_OK; /* a step's tasks are its own */
 }
 

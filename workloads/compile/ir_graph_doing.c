@@ -38,6 +38,7 @@ static uint16_t doing_of(const pl_ir_graphing *own, const pl_ir_function *f, con
   if (is(op, "accumulate")) does |= PL_IR_DOES_ADD | PL_IR_DOES_ONLY_ADD;
   if (is(op, "reduce_scatter")) does |= PL_IR_DOES_REDUCE_SCATTER;
   if (is(op, "all_gather")) does |= PL_IR_DOES_ALL_GATHER;
+  if (pl_ir_graph_runs_beside(own, f, op)) does |= PL_IR_DOES_BESIDE;
   return does;
 }
 

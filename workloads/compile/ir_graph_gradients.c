@@ -48,6 +48,10 @@ static bool note(pl_ir_graphing *own, int32_t function, const pl_ir_op *gradient
   if (path == NULL || made == NULL) return false;
   *made = (pl_ir_reduction){.path = path, .in_host = pl_ir_op_is_in_host(gradient)};
   if (op != NULL) made->meeting = pl_ir_graph_meeting_of(own, f, op);
+  if (op != NULL && made->meeting.kind == PL_REDUCE_SCATTER && pl_framework_reduces_whole(own->framework, 1)) {
+    made->meeting.kind = PL_ALL_REDUCE; /* of which each rank keeps its share */
+    made->at_once = true;
+  }
   pl_ir_reductions *all = own->reduced;
   all->sums_in_host = all->sums_in_host || made->in_host;
   all->list = (pl_ir_reduction **)pl_arena_grown(own->arena, (const void *)all->list, all->n, 1,
@@ -113,7 +117,7 @@ static pl_code put(pl_ir_graphing *own, pl_ir_reduction *reduction) {
   if (i == PL_IR_BUCKETS_MAX) return PL_OK; /* it meets in the update */
   pl_ir_bucket *bucket = &own->buckets[i];
   if (i == own->n_buckets) {
-    *bucket = (pl_ir_bucket){.meeting = reduction->meeting};
+    *bucket = (pl_ir_bucket){.meeting = reduction->meeting, .at_once = reduction->at_once};
     bucket->meeting.bytes = 0;
     own->n_buckets++;
   }
@@ -143,7 +147,7 @@ pl_code pl_ir_graph_send_buckets(pl_ir_graphing *own, bool all) {
   double full = own->framework->gradients.bucket_bytes > 0 ? own->framework->gradients.bucket_bytes : 1e300;
   for (uint32_t i = 0; i < own->n_buckets; i++) {
     pl_ir_bucket *bucket = &own->buckets[i];
-    if (bucket->n == 0 || (!all && bucket->meeting.bytes < full)) continue;
+    if (bucket->n == 0 || (!all && (bucket->at_once || bucket->meeting.bytes < full))) continue;
     PL_TRY(meet_all(own, bucket));
     bucket->n = bucket->room = 0;
     bucket->members = NULL;
@@ -232,14 +236,9 @@ pl_code pl_ir_graph_defer_shard(pl_ir_graphing *own, const pl_ir_function *f, co
   if (values[op->inputs[0]].tasks != NULL || reader == NULL ||
       (own->doings[own->function].ops[reader - f->ops] & PL_IR_DOES_ONLY_ADD) == 0)
     return PL_OK;
-  if (!own->framework->gradients.overlaps_gradients) { /* what comes behind waits for it */
-    *deferred = true;
-    PL_TRY(pl_ir_graph_move(own, f, op, values));
-    return pl_ir_graph_await(own, &values[op->first_output]);
-  }
-  if (!own->framework->gathers.gathers_ahead) return PL_OK;
+  if (own->framework->gradients.overlaps_gradients && !own->framework->gathers.gathers_ahead) return PL_OK;
   const pl_ir_meeting meeting = pl_ir_graph_meeting_of(own, f, op);
-  if (own->shards.meeting.axes != meeting.axes) PL_TRY(pl_ir_graph_send_shards(own));
+  if (own->shards.meeting.axes != meeting.axes) PL_TRY(pl_ir_graph_send_shards(own, true));
   double bytes = own->shards.meeting.bytes + meeting.bytes;
   own->shards.meeting = meeting;
   own->shards.meeting.bytes = bytes;
@@ -248,10 +247,12 @@ pl_code pl_ir_graph_defer_shard(pl_ir_graphing *own, const pl_ir_function *f, co
   return PL_OK;
 }
 
-pl_code pl_ir_graph_send_shards(pl_ir_graphing *own) {
+pl_code pl_ir_graph_send_shards(pl_ir_graphing *own, bool all) {
   const pl_ir_bucket shards = own->shards;
-  pl_ir_arrival arrival;
-  if (shards.meeting.axes == 0) return PL_OK;
+  bool waits = !own->framework->gradients.overlaps_gradients;
+  double full = own->framework->gradients.bucket_bytes > 0 ? own->framework->gradients.bucket_bytes : 1e300;
+  pl_ir_arrival arrival = {.tasks = NULL};
+  if (shards.meeting.axes == 0 || (waits && !all && shards.meeting.bytes < full)) return PL_OK;
   PL_TRY(pl_ir_graph_flush(own));
   PL_TRY(pl_ir_graph_meet(own, &shards.meeting, false, NULL, &arrival));
   own->shards = (pl_ir_bucket){0};
@@ -263,7 +264,8 @@ pl_code pl_ir_graph_send_shards(pl_ir_graphing *own) {
     member->tasks = arrival.tasks;
     PL_TRY(pl_ir_graph_offload_gradient(own, member->path, arrival.tasks));
   }
-  return PL_OK;
+  if (waits) PL_TRY(pl_ir_graph_await(own, &arrival));
+  return waits && all ? pl_ir_graph_flush(own) : PL_OK; /* behind a step nothing is left to wait for */
 }
 
 void pl_ir_graph_gradient(pl_ir_graphing *own, const pl_ir_op *op, pl_ir_arrival *values) {
@@ -291,15 +293,35 @@ bool pl_ir_graph_defer_gather(pl_ir_graphing *own, const pl_ir_function *f, cons
   double bytes = i < own->n_gathers ? own->gathers[i].bytes : 0;
   own->gathers[i] = meeting;
   own->gathers[i].bytes += bytes;
-  if (i == own->n_gathers) own->n_gathers++;
+  if (i == own->n_gathers) own->n_gathered[own->n_gathers++] = 0;
+  own->n_gathered[i]++;
   return true;
 }
 
+/* What came is copied twice, one copy per rank of the group and one per rank and tensor (workloads/compile/pieces.c
+ * says the same of tuples). */
+static pl_code copy_gathered(pl_ir_graphing *own, const pl_ir_meeting *meeting, uint32_t n_tensors) {
+  const pl_ir_groups *groups = pl_ir_graph_groups_over(own, meeting->axes);
+  pl_ticks ticks[PL_IR_GRAPH_PROFILES_MAX];
+  if (groups == NULL) return pl_ir_graph_no_memory(own);
+  double n_copies = (double)groups->size * (1 + (double)n_tensors);
+  for (uint32_t p = 0; p < own->cluster->n_profiles; p++)
+    ticks[p] =
+        pl_ticks_from_s(pl_gathered_copy_cost(&own->cluster->profiles[p], 4 * meeting->bytes, n_copies, 0).time_s);
+  uint32_t name = pl_ir_graph_label(own, "copy what was gathered");
+  return pl_ir_graph_part(own, PL_CATEGORY_DATA, ticks, name) ? PL_OK : pl_ir_graph_no_memory(own);
+}
+
 pl_code pl_ir_graph_send_gathers(pl_ir_graphing *own) {
-  pl_ir_arrival arrival;
+  pl_ir_arrival arrivals[PL_IR_BUCKETS_MAX];
+  bool copies = own->framework->gathers.copies_per_tensor;
   PL_TRY(pl_ir_graph_flush(own));
   for (uint32_t i = 0; i < own->n_gathers; i++)
-    PL_TRY(pl_ir_graph_meet(own, &own->gathers[i], false, NULL, &arrival));
+    PL_TRY(pl_ir_graph_meet(own, &own->gathers[i], false, NULL, &arrivals[i]));
+  for (uint32_t i = 0; i < own->n_gathers && copies; i++)
+    PL_TRY(pl_ir_graph_await(own, &arrivals[i]));
+  for (uint32_t i = 0; i < own->n_gathers && copies; i++)
+    PL_TRY(copy_gathered(own, &own->gathers[i], own->n_gathered[i]));
   own->n_gathers = 0;
   return PL_OK;
 }

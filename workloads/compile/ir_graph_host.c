@@ -14,15 +14,17 @@ static bool is_in_time(const pl_framework *framework) {
          framework->launch.collective_s <= 0 && framework->launch.layer_s <= 0;
 }
 
-/* Computing waits for all but the data group. */
+/* Computing waits for all but the data group, whose collectives the host calls beside it, and those that run beside
+ * products. */
 static pl_code add_meeting(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_load *load) {
-  load->host_s += own->framework->launch.collective_s;
-  if (pl_ir_row_at(op->row)->effect != PL_IR_COLLECTIVE || strncmp(pl_ir_row_at(op->row)->name, "ring_", 5) == 0 ||
-      pl_ir_op_is(op, "shift"))
-    return PL_OK;
-  const pl_ir_meeting meeting = pl_ir_graph_meeting_of(own, f, op);
+  bool ring = strncmp(pl_ir_row_at(op->row)->name, "ring_", 5) == 0;
+  bool meets = pl_ir_row_at(op->row)->effect == PL_IR_COLLECTIVE && !pl_ir_op_is(op, "shift");
+  pl_ir_meeting meeting = {.axes = 0};
   double alone_s = 0;
-  if (meeting.stream != PL_STREAM_GRADIENT && meeting.axes != 0)
+  if (meets) meeting = pl_ir_graph_meeting_of(own, f, op);
+  if (meets && meeting.stream == PL_STREAM_GRADIENT) return PL_OK;
+  load->host_s += own->framework->launch.collective_s;
+  if (meeting.axes != 0 && !ring && !pl_ir_graph_runs_beside(own, f, op))
     PL_TRY(pl_ir_graph_meeting_alone(own, &meeting, &alone_s));
   for (uint32_t p = 0; p < own->cluster->n_profiles; p++)
     load->device_s[p] += alone_s;

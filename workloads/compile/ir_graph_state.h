@@ -46,6 +46,7 @@ typedef struct pl_ir_price {
 /* A value: computed here, or on its way. NULL tasks: computed. */
 typedef struct pl_ir_arrival {
   uint32_t *tasks; /* per device of the crew */
+  bool began;      /* with the product whose output it takes (ir_graph_beside.c) */
   bool is_shard;   /* of a gradient, whose reduction is still to begin (pl_ir_graph_send_shards) */
 } pl_ir_arrival;
 
@@ -76,6 +77,7 @@ typedef struct pl_ir_reduction {
   pl_ir_meeting meeting;   /* of its gradient in the update; no axes: none */
   uint32_t *tasks;         /* per device of the crew; NULL: not begun */
   bool in_host;            /* there it is added up */
+  bool at_once;            /* with all others, behind the passes (reduces_whole) */
   int32_t n_adds, n_added; /* functions that add to it in their last passes (a table that embedding and head read has
                               two), and how many have */
 } pl_ir_reduction;
@@ -88,9 +90,10 @@ typedef struct pl_ir_reductions {
   uint32_t n, room;
 } pl_ir_reductions;
 
-enum { PL_IR_BUCKETS_MAX = 8 };
+enum { PL_IR_BUCKETS_MAX = 8, PL_IR_BESIDE_MAX = 4 };
 typedef struct pl_ir_bucket {
   pl_ir_meeting meeting; /* bytes: so far */
+  bool at_once;          /* as its members */
   pl_ir_reduction **members;
   uint32_t n, room;
 } pl_ir_bucket;
@@ -140,8 +143,9 @@ typedef enum pl_ir_does {
   PL_IR_DOES_STORE = 16,
   PL_IR_DOES_REDUCE_SCATTER = 32,
   PL_IR_DOES_ALL_GATHER = 64,
-  PL_IR_DOES_ADD = 128,     /* to gradients; or as a kernel of several ops */
-  PL_IR_DOES_ONLY_ADD = 256 /* nothing else */
+  PL_IR_DOES_ADD = 128,      /* to gradients; or as a kernel of several ops */
+  PL_IR_DOES_ONLY_ADD = 256, /* nothing else */
+  PL_IR_DOES_BESIDE = 512    /* runs beside a product */
 } pl_ir_does;
 
 /* Of a function: bits of the above by op; what it does as a whole. */
@@ -267,7 +271,10 @@ typedef struct pl_ir_graphing {
   uint32_t n_buckets;
   pl_ir_bucket shards;                      /* that go out behind the next function's gather; no axes: none */
   pl_ir_meeting gathers[PL_IR_BUCKETS_MAX]; /* of the update, by axes: new parameters on their way to be stored */
-  uint32_t n_gathers;
+  uint32_t n_gathers, n_gathered[PL_IR_BUCKETS_MAX]; /* of each, parameters */
+  pl_ir_arrival
+      *beside[PL_IR_BESIDE_MAX]; /* of the function that runs: on their way until its next product is through */
+  uint32_t n_beside;
   bool is_last;                 /* no later pass adds to the gradients of this one */
   uint32_t *unit, *unit_before; /* per device: its last task when this call of a function with parameters began, and
                                    the one before */
@@ -341,12 +348,13 @@ bool pl_ir_graph_adds_shards(const pl_ir_graphing *own, const pl_ir_op *op, uint
 pl_code pl_ir_graph_send_buckets(pl_ir_graphing *own, bool all);
 /* The gradient of a path that is on its way since the backward pass: as the update reads it. */
 void pl_ir_graph_gradient(pl_ir_graphing *own, const pl_ir_op *op, pl_ir_arrival *values);
-/* A reduction whose shard is only added up, which is waited for where a framework does not overlap it: else it goes out
- * with those of its function, behind what the next one gathers, which would else wait on their stream for the end of
- * this one. *deferred false: it goes at once. */
+/* A reduction whose shard is only added up: it goes out with those of its function, behind what the next one gathers,
+ * which would else wait on their stream for the end of this one; or, where a framework does not overlap reductions,
+ * with all that fit into a bucket, and is waited for. *deferred false: it goes at once. */
 pl_code pl_ir_graph_defer_shard(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values,
                                 bool *deferred);
-pl_code pl_ir_graph_send_shards(pl_ir_graphing *own);
+/* `all`: a step is over. */
+pl_code pl_ir_graph_send_shards(pl_ir_graphing *own, bool all);
 /* What an update gathers to store it: once for all parameters that lie over the same axes, behind the optimizer's one
  * launch. False: the op is none of these, or there is no room. */
 bool pl_ir_graph_defer_gather(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op,
@@ -354,6 +362,17 @@ bool pl_ir_graph_defer_gather(pl_ir_graphing *own, const pl_ir_function *f, cons
 pl_code pl_ir_graph_send_gathers(pl_ir_graphing *own);
 /* Parameters that a function gathers, all at once, while the function before it runs. */
 pl_code pl_ir_graph_gather(pl_ir_graphing *own, const pl_ir_function *f, pl_ir_arrival *values);
+
+/* ---- ir_graph_beside.c: tensor collectives beside products ---- */
+/* Whether the op is one of these. */
+bool pl_ir_graph_runs_beside(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op);
+pl_code pl_ir_graph_begin_beside(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op,
+                                 pl_ir_arrival *values);
+/* Whether the op is a matrix product, of a framework that has collectives beside them. */
+bool pl_ir_graph_is_product(pl_ir_graphing *own, const pl_ir_op *op);
+/* The product, what runs beside it, and behind it all that does. */
+pl_code pl_ir_graph_run_product(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op,
+                                pl_ir_arrival *values);
 
 /* ---- ir_graph_offload.c: to the memory of the host and back ---- */
 /* In front of a class's list. */

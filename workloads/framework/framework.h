@@ -116,6 +116,8 @@ typedef struct pl_framework {
     bool fuses_gelu;       /* GELU is one kernel; else its form with tanh is PyTorch ops, one by one */
     bool fuses_activation; /* bias + GELU, or SwiGLU, is one kernel and keeps only its input */
     bool fuses_gate;       /* false: SwiGLU is not, whatever fuses_activation says */
+    bool packs_gate;       /* gate and up projection are one weight: where SwiGLU is several kernels, one more puts both
+                              their gradients side by side */
     bool fuses_residual;   /* bias + dropout + addition is one kernel */
     bool fuses_rotary;
     bool fuses_context; /* gathered keys and values are attended to at once; else in cp steps (lower_context.c) */
@@ -248,6 +250,11 @@ static inline bool pl_framework_adds_in_products(const pl_framework *framework) 
 /* Whether an activation and its product with the other half are one kernel. */
 static inline bool pl_framework_fuses_gate(const pl_framework *framework) {
   return framework->kernels.fuses_activation && framework->kernels.fuses_gate;
+}
+
+/* Whether gradients of gate and up projection are packed by a kernel of its own. */
+static inline bool pl_framework_packs_gate(const pl_framework *framework) {
+  return !pl_framework_fuses_gate(framework) && framework->kernels.packs_gate;
 }
 
 /* Whether a softmax in steps leaves out what the mask hides: it does in one kernel with a causal mask. */

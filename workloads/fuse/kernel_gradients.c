@@ -105,9 +105,9 @@ static void join_copies(pl_kernel_finding *own) {
       join_first(own, &first, i);
 }
 
-/* Queries, keys and values are copied by one kernel a step. */
+/* Queries, keys and values, or the halves of a gate's gradient, are copied by one kernel a step. */
 static void join_heads(pl_kernel_finding *own) {
-  enum { STEPS = 8 };
+  enum { STEPS = 9 };
   int32_t firsts[STEPS];
   for (int i = 0; i < STEPS; i++)
     firsts[i] = PL_IR_NONE;

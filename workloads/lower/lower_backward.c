@@ -120,22 +120,26 @@ void pl_back_sweep(pl_back *d, const pl_tape_node *node, pl_op_kind kind, double
   pl_back_arrive(d, node->input, dx);
 }
 
-/* The product's two derivatives, silu's, and both halves packed into one tensor again. */
+/* The product's two derivatives, silu's, and both halves packed into one tensor again, where they are of one weight:
+ * else they are where they are read. */
 static void gated(pl_back *d, const pl_tape_node *node, uint32_t g) {
   pl_tape *tape = d->tape;
   double half = tape->tensors[g].size_bytes;
   uint32_t dgate = pl_tape_like(tape, node->second, "gate", PL_TENSOR_GRADIENT, tape->shard->dtype);
-  uint32_t dother = pl_tape_like(tape, node->second, "gate", PL_TENSOR_GRADIENT, tape->shard->dtype);
+  bool packs = tape->framework->kernels.packs_gate;
+  uint32_t dother = packs ? pl_tape_like(tape, node->second, "gate", PL_TENSOR_GRADIENT, tape->shard->dtype) : PL_NONE;
   uint32_t dx = pl_back_fresh(d, node->input);
   pl_tape_sweep(tape, "gate_other_backward", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, g, node->second, PL_NONE,
-                dother, PL_NONE);
+                packs ? dother : dx, PL_NONE)
+      ->bytes = 3 * half;
   pl_tape_sweep(tape, node->names.backward, PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, g, node->input, PL_NONE, dgate,
                 PL_NONE)
       ->bytes = 3 * half;
   pl_tape_sweep(tape, "gate_backward", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, pointwise_flops, dgate, node->input,
-                PL_NONE, dgate, PL_NONE)
+                PL_NONE, packs ? dgate : dx, PL_NONE)
       ->bytes = 3 * half;
-  pl_tape_sweep(tape, "gate_pack", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, dgate, dother, PL_NONE, dx, PL_NONE);
+  if (packs)
+    pl_tape_sweep(tape, "gate_pack", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, dgate, dother, PL_NONE, dx, PL_NONE);
   pl_back_arrive(d, node->input, dx);
 }
 

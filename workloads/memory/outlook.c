@@ -72,6 +72,90 @@ static double mask_bytes(const looking *own, const pl_ir_function *f, const pl_i
   return bytes;
 }
 
+/* Elements of gradients that an op, or what it calls, adds up. */
+static double added_by(const looking *own, const pl_ir_function *f, const pl_ir_op *op) {
+  const pl_ir_function *of = is(op, "kernel") ? own->module->functions[op->callee] : f;
+  const pl_ir_op *first = is(op, "kernel") ? of->ops : op, *end = is(op, "kernel") ? of->ops + of->n_ops : op + 1;
+  double elements = 0;
+  for (; first < end; first++)
+    if (is(first, "accumulate"))
+      elements += pl_ir_type_local_elements(&own->module->mesh, &of->values[first->inputs[0]].type);
+  return elements;
+}
+
+/* ---- what buffers hold: workloads/memory/buffer_memory.h ---- */
+
+/* Of a kernel of copies, casts and scales alone; of one such op. */
+static bool only_copies(const looking *own, const pl_ir_function *f, const pl_ir_op *op) {
+  const pl_ir_function *of = is(op, "kernel") ? own->module->functions[op->callee] : f;
+  const pl_ir_op *first = is(op, "kernel") ? of->ops : op, *end = is(op, "kernel") ? of->ops + of->n_ops : op + 1;
+  for (; first < end; first++)
+    if (!is(first, "copy") && !is(first, "cast") && !is(first, "scale")) return false;
+  return true;
+}
+
+static const pl_ir_op *maker_of(const pl_ir_function *f, int32_t value) {
+  return f->values[value].op != PL_IR_NONE ? &f->ops[f->values[value].op] : NULL;
+}
+
+/* Parameters that were gathered, and copies of them. */
+static bool is_gathered(const looking *own, const pl_ir_function *f, int32_t value) {
+  const pl_ir_op *op = maker_of(f, value);
+  if (op == NULL || op->n_inputs == 0) return false;
+  const pl_ir_op *before = maker_of(f, op->inputs[0]);
+  if (is(op, "all_gather")) return before != NULL && is(before, "param");
+  return only_copies(own, f, op) && is_gathered(own, f, op->inputs[0]);
+}
+
+/* What is added up behind a collective, perhaps cast. */
+static bool is_added(const looking *own, const pl_ir_function *f, int32_t value) {
+  for (int32_t i = 0; i < f->n_ops; i++)
+    for (int32_t k = 0; k < f->ops[i].n_inputs; k++)
+      if (f->ops[i].inputs[k] == value) return added_by(own, f, &f->ops[i]) > 0;
+  return false;
+}
+
+/* A gradient on its way to its reduction: its copies, and where they are of all of a function, what they are of. */
+static void leave_path(const looking *own, const pl_ir_function *f, int32_t value, pl_outlook *look) {
+  const pl_ir_op *op = maker_of(f, value);
+  bool whole = own->framework->gradients.gradient_path != PL_GRADIENTS_ADDED;
+  look->bytes[value] = 0;
+  for (int32_t i = 0; op != NULL && only_copies(own, f, op) && i < op->n_inputs; i++) {
+    const pl_ir_op *before = maker_of(f, op->inputs[i]);
+    if (whole || (before != NULL && only_copies(own, f, before))) leave_path(own, f, op->inputs[i], look);
+  }
+}
+
+static void leave_buffers(const looking *own, const pl_ir_function *f, pl_outlook *look) {
+  for (int32_t i = 0; i < f->n_values; i++)
+    if (is_gathered(own, f, i)) look->bytes[i] = 0;
+  for (int32_t i = 0; i < f->n_ops; i++) {
+    const pl_ir_op *op = &f->ops[i];
+    bool reduces = is(op, "reduce_scatter") || is(op, "all_reduce");
+    if (!reduces || !is_added(own, f, op->first_output)) continue;
+    look->bytes[op->first_output] = 0;
+    leave_path(own, f, op->inputs[0], look);
+  }
+}
+
+/* PyTorch's cross entropy keeps the 16-bit logits, and has the gradient of the targets' elements in a tensor of its
+ * own, beside the fp32 one that it makes of it (PL_LOSS_COPIES). */
+static double beside_loss(const looking *own, const pl_ir_function *f, const pl_ir_op *op) {
+  const pl_ir_function *of = is(op, "kernel") ? own->module->functions[op->callee] : f;
+  const pl_ir_op *first = is(op, "kernel") ? of->ops : op, *end = is(op, "kernel") ? of->ops + of->n_ops : op + 1;
+  if (own->framework->kernels.loss != PL_LOSS_COPIES) return 0;
+  for (; first < end; first++) {
+    if (!is(first, "place")) continue;
+    const pl_ir_type *type = &f->values[op->first_output].type; /* a rank's part of it */
+    double elements = pl_ir_type_local_elements(&own->module->mesh, type);
+    bool cast = false; /* of logits that are made in 16 bits */
+    for (int32_t i = 0; i < f->n_ops; i++)
+      cast = cast || (is(&f->ops[i], "cast") && f->ops[i].inputs[0] == op->first_output);
+    return elements * (pl_ir_element_bytes((pl_ir_element)type->element) + (cast ? 2 : 0));
+  }
+  return 0;
+}
+
 /* A loss that works on one fp32 copy of the logits, or on a second one of them shifted. */
 static bool is_in_place(const looking *own, const pl_ir_op *op, const pl_ir_type *type) {
   pl_loss_form form = own->framework->kernels.loss;
@@ -100,11 +184,15 @@ static bool look_at_ops(const looking *own, const pl_ir_function *f, pl_outlook 
   look->over = PL_TAKE(own->arena, int32_t, f->n_values + 1);
   look->bytes = PL_TAKE(own->arena, double, f->n_values + 1);
   look->masks = PL_TAKE(own->arena, double, f->n_ops + 1);
+  look->added = PL_TAKE(own->arena, double, f->n_ops + 1);
+  look->beside = PL_TAKE(own->arena, double, f->n_ops + 1);
   look->roles = PL_TAKE(own->arena, uint8_t, f->n_ops + 1);
   for (int32_t i = 0; !own->arena->failed && i < f->n_ops; i++) {
     const pl_ir_op *op = &f->ops[i];
     look->roles[i] = (uint8_t)role_of(f, op);
     look->masks[i] = mask_bytes(own, f, op);
+    look->added[i] = added_by(own, f, op);
+    look->beside[i] = own->module->level == PL_IR_KERNELS ? beside_loss(own, f, op) : 0;
     for (int32_t value = op->first_output; value < op->first_output + op->n_outputs; value++) {
       const pl_ir_type *type = &f->values[value].type;
       look->over[value] = written_over(own, f, op, type);
@@ -113,6 +201,7 @@ static bool look_at_ops(const looking *own, const pl_ir_function *f, pl_outlook 
                                                             pl_ir_routed_share(&own->routing, type);
     }
   }
+  if (!own->arena->failed && own->module->level == PL_IR_KERNELS) leave_buffers(own, f, look);
   return !own->arena->failed;
 }
 

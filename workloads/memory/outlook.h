@@ -28,6 +28,8 @@ typedef struct pl_outlook {
   int32_t *over;    /* per value: the operand that it is written over; PL_IR_NONE: it is a value of its own */
   double *bytes;    /* per value that an op makes */
   double *masks;    /* per op: bytes of those that it writes */
+  double *beside;   /* per op: bytes that are there while it runs, of no value */
+  double *added;    /* per op: elements of gradients that it adds to their buffers */
   uint8_t *roles;   /* per op */
   bool makes_again; /* its dropouts are those of a forward pass that is made again */
 } pl_outlook;

@@ -7,6 +7,7 @@
 
 #include "core/base/digest.h"
 #include "workloads/language/ir_table.h"
+#include "workloads/memory/buffer_memory.h"
 #include "workloads/memory/outlook.h"
 #include "workloads/memory/stage_memory.h"
 #include "workloads/program/program.h"
@@ -66,6 +67,10 @@ typedef struct walk {
   pl_ir_step_kind kind;
   bool keeps_for_weights, counts;
   double elements; /* of optimizer states on the device */
+  pl_buffer_facts buffers;
+  double gradient_elements, block, block_before; /* parameters of the call of a chunk that it is in, and before */
+  bool gathers;                                  /* parameters */
+  double added;                                  /* bytes of gradients that stay until the pass is over */
   double host_elements, host_gradients, host_live, host_peak;
   /* On their way to the host or back: of the function that runs, and of the one before. */
   storage **moving[2];
@@ -174,11 +179,31 @@ static bool is_new(walk *own, int32_t kind, const char *segment) {
 
 /* ---- what stays ---- */
 
-/* Sharded parameters are gathered in the type that is computed in; others have a copy of it beside fp32 weights. */
-static bool is_gathered(const pl_ir_function *f, const pl_ir_op *param) {
+/* Sharded parameters are gathered in the type that is computed in; others have a copy of it beside fp32 weights. The op
+ * that gathers one; NULL: none. */
+static const pl_ir_op *gather_of(const pl_ir_function *f, const pl_ir_op *param) {
   for (int32_t i = 0; i < f->n_ops; i++)
-    if (is(&f->ops[i], "all_gather") && f->ops[i].inputs[0] == param->first_output) return true;
-  return false;
+    if (is(&f->ops[i], "all_gather") && f->ops[i].inputs[0] == param->first_output) return &f->ops[i];
+  return NULL;
+}
+
+static void count_parameter(walk *own, const pl_ir_function *f, const pl_ir_op *op, double n, double narrow) {
+  const pl_ir_op *gather = gather_of(f, op);
+  own->made->parameters += n * (narrow < 4 ? own->state.parameter_bytes : narrow);
+  if (narrow < 4 && gather == NULL) own->made->parameters += n * own->state.cast_bytes;
+  if (gather != NULL) n = pl_ir_type_local_elements(&own->module->mesh, &f->values[gather->first_output].type);
+  own->gathers = own->gathers || gather != NULL;
+  own->buffers.parameters += n;
+  own->buffers.largest_parameters = fmax(own->buffers.largest_parameters, n);
+  own->block += n;
+}
+
+/* Behind a call of a chunk. */
+static void count_block(walk *own) {
+  own->buffers.largest_block = fmax(own->buffers.largest_block, own->block);
+  own->buffers.largest_pair = fmax(own->buffers.largest_pair, own->block_before + own->block);
+  own->block_before = own->block;
+  own->block = 0;
 }
 
 static void count_state(walk *own, const pl_ir_function *f, const pl_ir_op *op, pl_memory_role does) {
@@ -190,10 +215,10 @@ static void count_state(walk *own, const pl_ir_function *f, const pl_ir_op *op, 
   } else if (does == PL_ROLE_IS_UPDATE_IN_HOST) {
     own->host_elements += n;
   } else if (does == PL_ROLE_IS_PARAMETER && is_new(own, COUNTED_PARAMETER, op->path)) {
-    own->made->parameters += n * (narrow < 4 ? own->state.parameter_bytes : narrow);
-    if (narrow < 4 && !is_gathered(f, op)) own->made->parameters += n * own->state.cast_bytes;
+    count_parameter(own, f, op, n, narrow);
   } else if (does == PL_ROLE_IS_GRADIENT && is_new(own, COUNTED_GRADIENT, op->path)) {
     own->made->gradients += n * fmax(narrow, own->state.gradient_bytes);
+    own->gradient_elements += n;
   } else if (does == PL_ROLE_IS_GRADIENT_IN_HOST && is_new(own, COUNTED_GRADIENT, op->path)) {
     own->host_gradients += n * fmax(narrow, own->state.gradient_bytes);
   }
@@ -239,6 +264,7 @@ static bool run_call(walk *own, const int32_t *last, int32_t index, const pl_ir_
   own->piece = pl_ir_piece_inside(piece, op);
   enter(own, op->path);
   bool fits = run_function(own, op->callee, arguments, results);
+  if (own->depth == 1 && own->counts && own->block > 0) count_block(own);
   own->path_length = outside;
   own->piece = piece;
   for (int32_t i = 0; fits && i < op->n_outputs; i++)
@@ -251,6 +277,9 @@ static bool run_op(walk *own, const pl_ir_function *f, const pl_outlook *look, i
   pl_memory_role does = (pl_memory_role)look->roles[index];
   if (does >= PL_ROLE_IS_UPDATE || (does >= PL_ROLE_IS_PARAMETER && own->counts)) count_state(own, f, op, does);
   if (does == PL_ROLE_CALLS) return run_call(own, look->last, index, op, values);
+  own->added += look->added[index] * own->buffers.bytes.pass_gradient_bytes;
+  own->live += look->added[index] * own->buffers.bytes.pass_gradient_bytes;
+  own->peak = fmax(own->peak, own->live);
   if (does == PL_ROLE_SENDS_TO_HOST) {
     count_in_host(own, pl_ir_type_local_bytes(&own->module->mesh, &f->values[op->inputs[0]].type));
     return move(own, values[op->inputs[0]]);
@@ -283,7 +312,9 @@ static bool run_op(walk *own, const pl_ir_function *f, const pl_outlook *look, i
   double masks = own->kind == PL_IR_STEP_F && !look->makes_again ? look->masks[index] : 0;
   own->live += masks;
   if (masks > 0) own->chunks[own->chunk].masks += masks;
-  return make(own, look, op, values);
+  if (!make(own, look, op, values)) return false;
+  own->peak = fmax(own->peak, own->live + look->beside[index]);
+  return true;
 }
 
 static bool run_function(walk *own, int32_t function, storage **arguments, storage **results) {
@@ -369,6 +400,8 @@ static bool walk_through(walk *own, int32_t function, pass_effect *effect) {
     own->live -= own->chunks[own->chunk].masks;
     own->chunks[own->chunk].masks = 0;
   }
+  own->live -= own->added;
+  own->added = 0;
   effect->net = own->live;
   effect->peak = own->peak;
   effect->host_net = own->host_live;
@@ -398,11 +431,45 @@ static bool run_step(walk *own, const pl_ir_class *class, const pl_ir_step *step
   return true;
 }
 
+/* What ZeRO shards, as parts show it. */
+static int32_t zero_of(const walk *own) {
+  const double least = 0.999; /* vectors may be whole */
+  double whole = own->buffers.parameters;
+  return own->gathers                                         ? 3
+         : own->gradient_elements < least * whole             ? 2
+         : own->elements + own->host_elements < least * whole ? 1
+                                                              : 0;
+}
+
+/* Buffers of a static graph between forward and backward passes (pipeline_buffers): more than the schedule needs. */
+static double pipeline_buffer_bytes(const walk *own, const pl_ir_class *class) {
+  int32_t stage = (int32_t)(class - own->module->classes), pp = own->module->n_classes, n = own->module->n_microbatches;
+  double buffers = own->framework->pipeline.pipeline_buffers * pp, needed = pp - stage < n ? pp - stage : n;
+  if (buffers <= 0 || pp == 1 || stage == pp - 1 || n == 1 || class->n_chunks != 1) return 0;
+  double saved = own->chunks[class->chunks[0].chunk].effects[PL_IR_STEP_F].net;
+  return fmax(buffers - needed, 0) * saved + fmax(buffers - 1, 0) * own->buffers.parameters * own->state.cast_bytes;
+}
+
+/* Behind the walk. Of other levels than kernels nobody knows what a framework holds. */
+static double buffers_of(walk *own, const pl_ir_class *class) {
+  if (own->module->level != PL_IR_KERNELS) return 0;
+  const pl_job job = {.dtype = pl_program_dtype(own->module), .framework = own->framework};
+  own->buffers.zero = zero_of(own);
+  bool whole = pl_framework_reduces_whole(own->framework, own->buffers.zero); /* without buckets */
+  own->buffers.bytes = pl_training_state_of(&job, own->buffers.shares && !whole ? 2 : 1);
+  own->buffers.sharded = own->elements + own->host_elements;
+  return pl_copied_bytes(&own->buffers) + pipeline_buffer_bytes(own, class) + pl_unsharded_bytes(&own->buffers) +
+         pl_extra_gradient_bytes(&own->buffers);
+}
+
 static bool run_class(walk *own, const pl_ir_class *class) {
   own->entries = (pl_hash_index){0};
   for (int32_t i = 0; i < own->module->n_functions; i++)
     own->is_counted[i] = false;
-  own->live = own->peak = own->elements = 0;
+  own->live = own->peak = own->elements = own->gradient_elements = own->block = own->block_before = own->added = 0;
+  own->gathers = false;
+  own->buffers.parameters = own->buffers.largest_parameters = own->buffers.largest_block = own->buffers.largest_pair =
+      0;
   own->host_elements = own->host_gradients = own->host_live = own->host_peak = 0;
   int32_t n_chunks = 0;
   for (int32_t i = 0; i < class->n_chunks; i++)
@@ -422,8 +489,15 @@ static bool run_class(walk *own, const pl_ir_class *class) {
   own->made->values = peak;
   own->made->optimizer = own->elements * own->state.optimizer_bytes;
   own->made->host = own->host_elements * own->state.optimizer_bytes + own->host_gradients + own->host_peak;
-  double stays = own->made->parameters + own->made->gradients + own->made->optimizer;
-  own->made->peak = stays + fmax(peak, own->elements * own->state.update_bytes);
+  own->made->buffers = buffers_of(own, class);
+  double update =
+      own->elements * own->state.update_bytes * (own->framework->update.lists_update && own->buffers.zero == 0 ? 2 : 1);
+  if (own->framework->update.holds_update) {
+    own->made->buffers += update;
+    update = 0;
+  }
+  double stays = own->made->parameters + own->made->gradients + own->made->optimizer + own->made->buffers;
+  own->made->peak = stays + fmax(peak, update);
   return true;
 }
 
@@ -472,6 +546,15 @@ pl_dtype pl_program_dtype(const pl_ir_module *module) {
   return found == PL_DTYPE_COUNT ? PL_DTYPE_FP32 : found;
 }
 
+/* Whether several devices hold the same parameters, as data and context ranks do. */
+static bool shares(const pl_ir_module *module) {
+  for (int32_t axis = 0; axis < module->mesh.n_axes; axis++) {
+    const char *name = module->mesh.axes[axis].name.text;
+    if ((strncmp(name, "dp", 2) == 0 || strncmp(name, "cp", 2) == 0) && module->mesh.axes[axis].extent > 1) return true;
+  }
+  return false;
+}
+
 pl_code pl_program_memory_take(const pl_cluster *cluster, const pl_ir_module *module, const pl_framework *framework,
                                pl_arena *arena, pl_class_memory **memory, pl_error *error) {
   const pl_job job = {.dtype = pl_program_dtype(module), .framework = framework};
@@ -484,6 +567,12 @@ pl_code pl_program_memory_take(const pl_cluster *cluster, const pl_ir_module *mo
               .state = pl_training_state_of(&job, 1),
               .arena = &scratch};
   pl_arena_init(&own.frames, 0);
+  own.buffers = (pl_buffer_facts){.framework = own.framework,
+                                  .bytes = own.state,
+                                  .made_bytes = pl_dtype_bytes(job.dtype),
+                                  .bucket_bytes = own.framework->gradients.bucket_bytes,
+                                  .shares = shares(module)};
+  if (module->level != PL_IR_KERNELS) own.buffers.bytes.pass_gradient_bytes = 0;
   own.outlooks = pl_outlooks_take(module, own.framework, &scratch);
   own.is_counted = PL_TAKE(&scratch, bool, module->n_functions + 1);
   bool fits = own.outlooks != NULL && own.is_counted != NULL;

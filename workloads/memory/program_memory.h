@@ -9,7 +9,7 @@
  * before the one that reads it. Gradients stay on the device where the host has the states.
  *
  * Not counted: what an allocator holds beyond tensors (a caching one is not replayed, its profile's `fragmentation`
- * is), buckets, token ids.
+ * is), token ids.
  */
 #ifndef PL_WORKLOADS_PROGRAM_MEMORY_H
 #define PL_WORKLOADS_PROGRAM_MEMORY_H
@@ -21,6 +21,7 @@
 /* Of a device of one class, bytes. */
 typedef struct pl_class_memory {
   double parameters, gradients, optimizer, values;
+  double buffers;  /* of level kernels what the framework holds besides (workloads/memory/buffer_memory.h) */
   double peak;     /* of all of them at once, or while the optimizer works */
   double host;     /* in the memory of its host: states, and the most that is kept there at once */
   double capacity; /* what the device with least memory has for them */

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-static const double fp32_bytes = 4, fp64_bytes = 8;
+#include "workloads/memory/buffer_memory.h"
 
 /* Largest message that the stage receives from `sender`'s family. */
 static double largest_message(const pl_program *program, pl_family_kind kind, int32_t stage) {
@@ -27,26 +27,6 @@ static double parameter_bytes(const pl_program *program, const pl_stage_program 
   int32_t zero = program->strategy->zero, sharded_from = bytes->cast_bytes > 0 ? 2 : 3;
   double kept = (zero >= sharded_from ? sharded_parameters(program, own) : own->parameters) * bytes->parameter_bytes;
   return kept + (zero >= 3 ? 0 : own->parameters * bytes->cast_bytes);
-}
-
-/* Copies of many tensors in one, and of one in a wider type. No freed activation is as large as they are, so that the
- * allocator takes them from the device and keeps them: they stand beside everything else. */
-static double copy_bytes(const pl_program *program, const pl_stage_program *own, const pl_training_state *bytes) {
-  const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
-  int32_t zero = program->strategy->zero;
-  bool narrow = bytes->gradient_bytes < fp32_bytes; /* gradients are kept in 16 bits */
-  double sum = 0, flat = fmin(own->parameters, framework->memory.flat_elements);
-  if (pl_program_shards(program, false) > 1) {
-    if (narrow) sum += flat * bytes->gradient_bytes;
-    if (zero >= 1) sum += flat * bytes->gathered_bytes;
-    /* The type of travel: one bucket at a time. */
-    bool converted = zero < 2 && bytes->reduced_bytes < bytes->gradient_bytes;
-    double bucket = program->job->bucket_bytes > 0 ? program->job->bucket_bytes / bytes->reduced_bytes : INFINITY;
-    if (converted) sum += fmin(own->parameters, bucket) * bytes->reduced_bytes;
-  }
-  if (!framework->memory.copies_gradient) return sum;
-  if (!narrow || zero == 0) return sum + own->largest_parameters * fp32_bytes;
-  return sum + fmin(own->largest_parameters, sharded_parameters(program, own)) * fp64_bytes;
 }
 
 /* Buffers of a static graph between forward and backward passes: as many as there are, whatever the schedule needs. The
@@ -77,28 +57,21 @@ static double largest_pair(const pl_program *program, const pl_stage_program *ow
   return most;
 }
 
-/* ZeRO's units that are whole at a time, FSDP's in particular. FSDP 2 gathers into a tensor of the stream of its
- * all-gathers, of which two are there in the forward pass, that of the unit before until this one is copied out
- * (_fsdp_param_group.py, wait_for_unshard), and copies out to the parameters; of a gradient that autograd has made it
- * makes a copy in the type of its reduction (_fsdp_collectives.py, foreach_reduce; so does FSDP 1 if that is another
- * type, _runtime_utils.py, _reduce_grad). What one stream has freed serves no other, so that these stand beside each
- * other; and the shards of gradients, which are made on the stream of the reductions, stay there from the first step on
- * whether they are set to None or not. */
-static double unsharded_bytes(const pl_program *program, const pl_stage_program *own, const pl_training_state *bytes,
-                              double largest) {
-  const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
-  pl_gradient_path path = framework->gradients.gradient_path;
-  int32_t zero = program->strategy->zero;
-  double sum = 0, ahead = framework->gathers.gathers_ahead ? 2 : 1, made = pl_dtype_bytes(program->job->dtype);
-  if (path == PL_GRADIENTS_CHUNKED && zero >= 2)
-    sum += (ahead > 1 ? largest_pair(program, own) : largest) * bytes->gathered_bytes;
-  if (zero >= 3) sum += (path == PL_GRADIENTS_CHUNKED ? 1 : ahead) * largest * bytes->gathered_bytes;
-  if (zero < 2) return sum;
-  double unit_bytes = fmin(fmax(pl_program_bucket_bytes(program), largest * bytes->gradient_bytes),
-                           fmax(own->parameters, largest) * bytes->gradient_bytes);
-  if (path == PL_GRADIENTS_ADDED) return sum + unit_bytes;
-  bool copied = path == PL_GRADIENTS_CHUNKED || bytes->reduced_bytes != made;
-  return sum + unit_bytes / bytes->gradient_bytes * (made + (copied ? bytes->reduced_bytes : 0));
+static pl_buffer_facts facts_of(const pl_program *program, int32_t stage) {
+  const pl_stage_program *own = &program->stages[stage];
+  return (pl_buffer_facts){
+      .framework = pl_framework_or_ideal(program->job->framework),
+      .bytes = program->training,
+      .made_bytes = pl_dtype_bytes(program->job->dtype),
+      .bucket_bytes = pl_program_bucket_bytes(program),
+      .zero = program->strategy->zero,
+      .shares = pl_program_shards(program, false) > 1 || pl_program_shards(program, true) > 1,
+      .parameters = own->parameters,
+      .sharded = sharded_parameters(program, own),
+      .largest_parameters = own->largest_parameters,
+      .largest_block = own->largest_block_parameters,
+      .largest_pair = largest_pair(program, own),
+  };
 }
 
 /* Of a block: its weights that a product in a narrow type multiplies with, as they are and transposed. */
@@ -130,17 +103,14 @@ static double narrow_copies_bytes(const pl_program *program, const pl_stage_prog
 static double buffer_bytes(const pl_program *program, int32_t stage, const pl_training_state *bytes) {
   const pl_strategy *strategy = program->strategy;
   const pl_stage_program *own = &program->stages[stage];
-  const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
-  bool by_tensor = framework->gathers.gather_unit == PL_GATHER_TENSOR; /* its gradients are reduced one by one too */
-  double largest = by_tensor ? own->largest_parameters : own->largest_block_parameters;
+  const pl_buffer_facts facts = facts_of(program, stage);
   double sum = 2 * (largest_message(program, PL_FAMILY_DOWN, stage) + largest_message(program, PL_FAMILY_UP, stage));
   if (pl_strategy_is_v(strategy))
     sum += 2 * (largest_message(program, PL_FAMILY_DOWN_2, stage) + largest_message(program, PL_FAMILY_UP_2, stage));
-  sum += copy_bytes(program, own, bytes) + pipeline_buffer_bytes(program, own, bytes);
-  if (pl_program_shards(program, false) > 1 || pl_program_shards(program, true) > 1)
-    sum += unsharded_bytes(program, own, bytes, largest);
-  if (program->job->fp8 && framework->memory.caches_narrow_weights) sum += narrow_copies_bytes(program, own);
-  return sum + (strategy->zero >= 2 ? sharded_parameters(program, own) : own->parameters) * bytes->extra_gradient_bytes;
+  sum += pl_copied_bytes(&facts) + pipeline_buffer_bytes(program, own, bytes);
+  sum += pl_unsharded_bytes(&facts);
+  if (program->job->fp8 && facts.framework->memory.caches_narrow_weights) sum += narrow_copies_bytes(program, own);
+  return sum + pl_extra_gradient_bytes(&facts);
 }
 
 pl_resident_memory pl_resident_memory_of(const pl_program *program, int32_t stage) {

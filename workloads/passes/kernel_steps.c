@@ -65,9 +65,13 @@ static uint8_t kept_element(const pl_kernel_stepping *own, uint8_t element) {
   return (uint8_t)pl_framework_gradient_dtype(own->options->framework, (pl_dtype)element);
 }
 
-/* In which a gradient travels that is made as `value`; -1: as it is kept. */
+/* In which a gradient travels that is made as `value`; -1: as it is kept. One of 16 bits may stay as it is where a
+ * profile says 16 bits. */
 static int reduced_element(const pl_kernel_stepping *own, int32_t value) {
-  return pl_framework_reduce_dtype(own->options->framework, (pl_dtype)own->finding.read.f->values[value].type.element);
+  uint8_t made = own->finding.read.f->values[value].type.element;
+  int reduced = pl_framework_reduce_dtype(own->options->framework, (pl_dtype)made);
+  bool alike = reduced >= 0 && pl_dtype_bytes((pl_dtype)reduced) == pl_dtype_bytes((pl_dtype)made);
+  return alike ? made : reduced;
 }
 
 static bool passes_on(const pl_kernel_stepping *own, int32_t op) {

@@ -113,6 +113,7 @@ static void order_ops(writing *w) {
       again = pl_kernel_group(&w->own, i) == i && !order_group(w, i, &loop);
     if (again) take_apart(w, loop);
   }
+  pl_kernel_order_beside(&w->own, w->order, w->n_order);
 }
 
 /* ---- kernels ---- */

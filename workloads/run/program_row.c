@@ -202,9 +202,9 @@ static void say_memory(const pl_program_report *report, pl_result_row *row) {
   row->mem_gradients_bytes = llrint(fullest->gradients);
   row->mem_optimizer_bytes = llrint(fullest->optimizer);
   double beside = fullest->peak - fullest->parameters - fullest->gradients - fullest->optimizer;
-  bool updates = beside > fullest->values; /* the peak is in the optimizer's step */
+  bool updates = beside > fullest->buffers + fullest->values; /* the peak is in the optimizer's step */
   row->mem_activations_bytes = llrint(updates ? 0 : fullest->values);
-  row->mem_buffers_bytes = llrint(updates ? beside : 0);
+  row->mem_buffers_bytes = llrint(updates ? beside : fullest->buffers);
   row->fits = report->fits;
   row->peak_stage = report->fullest;
 }

@@ -1,0 +1,29 @@
+/* What a framework holds beside parameters, gradients, states and activations: buckets, copies of many tensors in one,
+ * units of ZeRO that are whole for a while. Of a rank, be it of a stage of a tuple (workloads/memory/stage_memory.h) or
+ * of a class of a program (workloads/memory/program_memory.h). */
+#ifndef PL_WORKLOADS_BUFFER_MEMORY_H
+#define PL_WORKLOADS_BUFFER_MEMORY_H
+
+#include "workloads/framework/framework.h"
+#include "workloads/program/program.h"
+
+typedef struct pl_buffer_facts {
+  const pl_framework *framework;
+  pl_training_state bytes;
+  double made_bytes;   /* of a gradient, as products make it */
+  double bucket_bytes; /* as pl_program_bucket_bytes has it */
+  int32_t zero;
+  bool shares; /* other ranks hold the same parameters */
+  /* Parameters: of the rank where none are sharded, and where all are that it shares with others; of its largest
+   * tensor, its largest block, and the two blocks in a row that have most. */
+  double parameters, sharded, largest_parameters, largest_block, largest_pair;
+} pl_buffer_facts;
+
+/* Bytes. Copies of many tensors in one, and of one in a wider type. */
+double pl_copied_bytes(const pl_buffer_facts *facts);
+/* ZeRO's units that are whole at a time; 0: nobody shares. */
+double pl_unsharded_bytes(const pl_buffer_facts *facts);
+/* Gradients once more: in buckets, or the 16-bit ones of the last pass. */
+double pl_extra_gradient_bytes(const pl_buffer_facts *facts);
+
+#endif
