@@ -27,11 +27,11 @@ static void a_file_is_read(void **state) {
   if (parse(text, &arena, &own, &error) != PL_OK) fail_msg("%s", error.message);
   assert_true(own->pp == 2 && own->vpp == 1 && own->n_microbatches == 2 && own->splits && !own->is_v);
   assert_true(own->n_steps[0] == 5 && own->n_steps[1] == 4);
-  static const pl_schedule_step first[] = {{PL_STEP_FORWARD, false, 0, 0},
-                                           {PL_STEP_FORWARD, false, 0, 1},
-                                           {PL_STEP_INPUTS, false, 0, 0},
-                                           {PL_STEP_WEIGHTS, false, 0, 0},
-                                           {PL_STEP_BACKWARD, true, 0, 1}};
+  static const pl_schedule_step first[] = {{.kind = PL_STEP_FORWARD},
+                                           {.kind = PL_STEP_FORWARD, .microbatch = 1},
+                                           {.kind = PL_STEP_INPUTS},
+                                           {.kind = PL_STEP_WEIGHTS},
+                                           {.kind = PL_STEP_BACKWARD, .last = true, .microbatch = 1}};
   for (int i = 0; i < 5; i++) {
     const pl_schedule_step *step = &own->steps[0][i];
     assert_true(step->kind == first[i].kind && step->last == first[i].last && step->chunk == first[i].chunk &&
