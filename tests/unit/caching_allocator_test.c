@@ -79,6 +79,41 @@ static void a_full_device_gives_segments_back(void **state) {
   assert_true(own.full); /* once and for all */
 }
 
+typedef struct waiting {
+  pl_caching_allocator *allocator;
+  uint32_t block;
+} waiting;
+
+static void give_waiting(void *context) {
+  waiting *own = context;
+  if (own->block != PL_NONE) pl_caching_allocator_give(own->allocator, own->block);
+  own->block = PL_NONE;
+}
+
+/* What waits is given back when the device is full: a whole segment makes room for a new one, a part of a segment that
+ * is in use does not, although it is large enough. */
+static void what_waits_helps_as_whole_segments(void **state) {
+  (void)state;
+  for (int shared = 0; shared < 2; shared++) {
+    pl_caching_allocator own;
+    pl_caching_allocator_init(&own, &arena);
+    own.limit_bytes = 40 * MiB;
+    pl_caching_allocator_take(&own, 16 * MiB);
+    uint32_t large = pl_caching_allocator_take(&own, 24 * MiB);
+    if (shared) { /* the segment of 24 MiB again, in two */
+      pl_caching_allocator_give(&own, large);
+      large = pl_caching_allocator_take(&own, 12 * MiB);
+      pl_caching_allocator_take(&own, 12 * MiB);
+    }
+    waiting held = {&own, large};
+    own.settle = give_waiting;
+    own.waiting = &held;
+    uint32_t block = pl_caching_allocator_take(&own, 12 * MiB);
+    assert_true(held.block == PL_NONE);
+    assert_true((block == PL_NONE) == (shared == 1) && own.full == (shared == 1));
+  }
+}
+
 static void nothing_is_lost(void **state) {
   (void)state;
   uint64_t random = test_seed(20250219);
@@ -152,6 +187,7 @@ int main(void) {
       cmocka_unit_test(segments_have_the_sizes_of_the_notes),
       cmocka_unit_test(the_smallest_fit_is_split_and_joined),
       cmocka_unit_test(a_full_device_gives_segments_back),
+      cmocka_unit_test(what_waits_helps_as_whole_segments),
       cmocka_unit_test(nothing_is_lost),
       cmocka_unit_test(free_blocks_are_found_as_by_looking_at_all),
   };

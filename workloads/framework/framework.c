@@ -36,6 +36,7 @@ const pl_framework pl_framework_ideal = {.name = "ideal",
                                          .gradients.overlaps_gradients = true,
                                          .gathers.gathers_ahead = true,
                                          .pipeline.splits_sends = true,
+                                         .launch.ops_ahead = 1024,
                                          .kernels.vocab_multiple = 128,
                                          .memory.context_bytes = -1};
 
@@ -128,6 +129,7 @@ static const switch_row switches[] = {
     {"host", "backward_launch", SWITCH_TIME, AT(launch.backward_launch_s), NULL, 0},
     {"host", "collective", SWITCH_TIME, AT(launch.collective_s), NULL, 0},
     {"host", "layer", SWITCH_TIME, AT(launch.layer_s), NULL, 0},
+    {"host", "ops_ahead", SWITCH_NUMBER, AT(launch.ops_ahead), NULL, 0},
     {"host", "window", SWITCH_WORD, AT(launch.host_window), window_words, 0},
     {"memory", "allocator", SWITCH_WORD, AT(memory.allocator), allocator_words, 0},
     {"memory", "records_streams", SWITCH_FLAG, AT(memory.records_streams), NULL, 0},

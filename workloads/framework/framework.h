@@ -184,6 +184,7 @@ typedef struct pl_framework {
     double layer_s; /* per transformer layer and pass, on top of the kernels: modules, hooks, context managers */
     double step_s; /* of every step, on all devices behind the optimizer: a site's (workloads/run/site.h), in no file */
     pl_host_window host_window;
+    double ops_ahead; /* that the launch queue has room for */
   } launch;
   /* Memory that tensors do not account for, bytes. */
   struct {

@@ -76,7 +76,10 @@ static uint32_t new_segment(pl_caching_allocator *own, bool small, int64_t size_
   int64_t segment_bytes = small                   ? 2 * MiB
                           : size_bytes < 10 * MiB ? 20 * MiB
                                                   : (size_bytes + 2 * MiB - 1) / (2 * MiB) * 2 * MiB;
-  if (own->limit_bytes > 0 && own->held_bytes + segment_bytes > own->limit_bytes) pl_caching_allocator_trim(own);
+  if (own->limit_bytes > 0 && own->held_bytes + segment_bytes > own->limit_bytes) {
+    if (own->settle != NULL) own->settle(own->waiting);
+    pl_caching_allocator_trim(own);
+  }
   own->full |= own->limit_bytes > 0 && own->held_bytes + segment_bytes > own->limit_bytes;
   uint32_t index = own->full ? PL_NONE : new_entry(own);
   if (index == PL_NONE) return PL_NONE;

@@ -4,8 +4,9 @@
  * enough is taken, and split when what is left over is worth it (512 B in small segments, more than 1 MiB in large
  * ones); free neighbours of a segment are joined; segments are kept.
  *
- * When the device is full the segments that nobody uses are given back first. Not modelled: expandable segments,
- * streams.
+ * When the device is full what waits for a stream is given back first (`settle`), then the segments that nobody uses
+ * are given up, and a new one is tried: blocks that came free inside segments still in use do not help this request
+ * (release_cached_blocks, which synchronize_and_free_events begins). Not modelled: expandable segments.
  */
 #ifndef PL_WORKLOADS_CACHING_ALLOCATOR_H
 #define PL_WORKLOADS_CACHING_ALLOCATOR_H
@@ -29,6 +30,8 @@ typedef struct pl_caching_allocator {
   int64_t most_held_bytes;       /* of all segments so far */
   int64_t occupied_bytes;        /* of segments with a block in use */
   int64_t used_bytes;            /* requested, of blocks in use */
+  void (*settle)(void *waiting); /* gives back what its owner holds back for streams; NULL: nothing */
+  void *waiting;
   pl_arena *arena;
 } pl_caching_allocator;
 

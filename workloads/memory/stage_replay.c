@@ -27,6 +27,12 @@ typedef struct kept_block {
   uint32_t *held; /* allocator's block by tensor of the block program; PL_NONE: none */
 } kept_block;
 
+/* Freed by the host, marked by a collective: it comes free when the device has passed the launch. */
+typedef struct waiting_block {
+  uint32_t held;
+  int64_t launch;
+} waiting_block;
+
 typedef struct replay {
   const pl_program *program;
   const pl_stage_program *stage;
@@ -41,7 +47,11 @@ typedef struct replay {
   struct {
     uint32_t held;
     double size_bytes;
-  } gathered[2]; /* buffers that stay: of activations, of gradients */
+  } gathered[2];               /* buffers that stay: of activations, of gradients */
+  int64_t n_launches, n_ahead; /* ops so far, and how many of them the device lags behind; 0: nothing waits */
+  waiting_block *waiting;      /* a ring of MOST_TENSORS */
+  uint32_t first_waiting, n_waiting;
+  bool marked[PL_TAPE_TENSORS]; /* in this pass of this block, by a collective */
   int64_t peak_bytes, occupied_bytes;
   bool failed;
 } replay;
@@ -54,7 +64,22 @@ static kept_block *kept_of(const replay *own, int32_t microbatch, int32_t block)
   return &own->kept[(size_t)microbatch * (size_t)pl_model_n_blocks(own->program->model) + (size_t)block];
 }
 
+static void settle_until(replay *own, int64_t launch) {
+  while (own->n_waiting > 0 && own->waiting[own->first_waiting].launch <= launch) {
+    uint32_t held = own->waiting[own->first_waiting].held;
+    own->first_waiting = (own->first_waiting + 1) % MOST_TENSORS;
+    own->n_waiting--;
+    pl_caching_allocator_give(&own->allocator, held);
+  }
+}
+
+/* The host waits for the device. */
+static void settle(void *own) {
+  settle_until(own, INT64_MAX);
+}
+
 static uint32_t take(replay *own, double size_bytes) {
+  settle_until(own, own->n_launches - own->n_ahead);
   uint32_t held = pl_caching_allocator_take(&own->allocator, llrint(size_bytes));
   own->failed |= held == PL_NONE;
   if (own->allocator.used_bytes > own->peak_bytes) {
@@ -66,6 +91,17 @@ static uint32_t take(replay *own, double size_bytes) {
 
 static void give(replay *own, uint32_t *held) {
   if (*held < BORROWED) pl_caching_allocator_give(&own->allocator, *held);
+  *held = PL_NONE;
+}
+
+/* As give, or later. */
+static void let_go(replay *own, uint32_t *held, bool marked) {
+  if (own->n_ahead == 0 || !marked || *held >= BORROWED || own->n_waiting == MOST_TENSORS) {
+    give(own, held);
+    return;
+  }
+  uint32_t last = (own->first_waiting + own->n_waiting++) % MOST_TENSORS;
+  own->waiting[last] = (waiting_block){.held = *held, .launch = own->n_launches};
   *held = PL_NONE;
 }
 
@@ -133,18 +169,20 @@ static void touch(void *context, const pl_op *op, uint32_t tensor, bool first) {
   const pl_tensor *touched = &pass->block->tensors[tensor];
   uint32_t *held = &pass->kept->held[tensor];
   if (pass->own->failed) return;
+  pass->own->marked[tensor] = (!first && pass->own->marked[tensor]) || op->kind == PL_OP_COLLECTIVE;
   if (first && pass->begins_backward) resize(pass->own, touched, touched->size_bytes, held);
   take_for(pass->own, pass->block, op, tensor, held);
 }
 
 static void run_op(void *context, const pl_op *op) {
   const pass_replay *pass = context;
+  pass->own->n_launches++;
   if (pass->makes_weights && !pass->own->failed) take_product(pass->own, pass->block, op);
 }
 
 static void give_back(void *context, uint32_t tensor) {
   const pass_replay *pass = context;
-  if (!pass->own->failed) give(pass->own, &pass->kept->held[tensor]);
+  if (!pass->own->failed) let_go(pass->own, &pass->kept->held[tensor], pass->own->marked[tensor]);
 }
 
 static void run_ops(replay *own, const pl_block_program *block, pl_block_pass pass, kept_block *kept) {
@@ -335,8 +373,9 @@ static void train(replay *own, int32_t n_microbatches) {
   }
 }
 
-pl_code pl_stage_replay(const pl_program *program, int32_t stage, double limit_bytes, pl_arena *arena,
-                        pl_replayed_memory *memory, pl_error *error) {
+/* With a host that is `n_ahead` ops ahead of the device. */
+static pl_code replay_once(const pl_program *program, int32_t stage, double limit_bytes, int64_t n_ahead,
+                           pl_arena *arena, pl_replayed_memory *memory, pl_error *error) {
   const pl_stage_program *own = &program->stages[stage];
   int32_t in_flight = pl_schedule_in_flight(&own->schedules[0]);
   int32_t most = in_flight / program->strategy->vpp + program->strategy->pp + SETTLING;
@@ -348,12 +387,18 @@ pl_code pl_stage_replay(const pl_program *program, int32_t stage, double limit_b
                   .stage = own,
                   .arena = arena,
                   .gathered = {{.held = PL_NONE}, {.held = PL_NONE}},
+                  .n_ahead = n_ahead,
                   .bytes = program->training};
   pl_caching_allocator_init(&state.allocator, arena);
   state.allocator.limit_bytes = limit_bytes > 0 ? llrint(limit_bytes) : 0;
   state.kept = PL_TAKE(arena, kept_block, (size_t)most * (size_t)pl_model_n_blocks(program->model));
   state.gradients = PL_TAKE(arena, uint32_t, MOST_TENSORS);
   state.weights = PL_TAKE(arena, held_weight, MOST_TENSORS);
+  if (n_ahead > 0) {
+    state.waiting = PL_TAKE(arena, waiting_block, MOST_TENSORS);
+    state.allocator.settle = settle;
+    state.allocator.waiting = &state;
+  }
   state.failed = arena->failed;
   if (!state.failed) train(&state, most);
   *memory = (pl_replayed_memory){.peak = (double)state.peak_bytes,
@@ -363,4 +408,17 @@ pl_code pl_stage_replay(const pl_program *program, int32_t stage, double limit_b
   bool failed = state.failed && !state.allocator.full;
   pl_arena_release_to(arena, mark);
   return failed ? pl_fail_memory(error, "the replay of a stage's memory") : PL_OK;
+}
+
+pl_code pl_stage_replay(const pl_program *program, int32_t stage, double limit_bytes, pl_arena *arena,
+                        pl_replayed_memory *memory, pl_error *error) {
+  const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
+  PL_TRY(replay_once(program, stage, limit_bytes, 0, arena, memory, error));
+  bool waits = framework->memory.records_streams && framework->launch.host_window != PL_HOST_KERNEL;
+  if (!waits || memory->full || memory->reserved < limit_bytes / 2) return PL_OK;
+  pl_replayed_memory ahead;
+  PL_TRY(replay_once(program, stage, limit_bytes, (int64_t)framework->launch.ops_ahead, arena, &ahead, error));
+  memory->full = ahead.full;
+  if (ahead.full) memory->peak = fmin(memory->peak, ahead.peak);
+  return PL_OK;
 }

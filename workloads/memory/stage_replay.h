@@ -6,6 +6,12 @@
  * moments are made in the first step, two per weight, and the copies that a framework makes of gathered weights come
  * and go there. Rejected: only the passes, the rest added to what they hold. It misses that the moments cut up the
  * segments of freed activations, so that the next iteration takes new ones.
+ *
+ * Where collectives mark what they touch (records_streams; workloads/run/launched_ahead.h says why), the training must
+ * get through with a host that is a launch queue ahead, too: what waits for the device is given back when the device is
+ * full, but other tensors have been put elsewhere in the meantime and cut up what then comes free. Whether it fits is
+ * told by that replay, what is held by the one without: runs whose host waits for something hold no more, and which
+ * ones do is not known. A training that takes less than half of the device is not replayed twice.
  */
 #ifndef PL_WORKLOADS_STAGE_REPLAY_H
 #define PL_WORKLOADS_STAGE_REPLAY_H
@@ -17,7 +23,7 @@ typedef struct pl_replayed_memory {
   double reserved; /* bytes of all segments at most, the libraries' workspace included */
   double stuck;    /* of these, beside the tensors in segments that one is in when their sum is largest: what the
                       allocator cannot give back then */
-  bool full;       /* the device does not suffice, even with every unused segment given back */
+  bool full; /* the device does not suffice, even with every unused segment given back; `peak` is then what was had */
 } pl_replayed_memory;
 
 /* `limit_bytes`: what the device has for the allocator; 0: enough. Cost: the ops of some six times as many microbatches

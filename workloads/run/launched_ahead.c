@@ -6,8 +6,6 @@
 #include "workloads/block/block_lifetimes.h"
 #include "workloads/compile/host_floor.h"
 
-enum { QUEUE_LAUNCHES = 1024 };
-
 /* A walk over the ops of a forward pass. */
 typedef struct letting_go {
   const pl_block_program *block;
@@ -60,7 +58,7 @@ static double walk(const pl_program *program, uint32_t class, int64_t n_skipped,
 
 /* What a pass lets go of in its last launches, from block to block backwards. */
 static double pass_bytes(const pl_program *program, const pl_pass *pass, pl_let_go *let_go) {
-  int64_t room = QUEUE_LAUNCHES;
+  int64_t room = (int64_t)pl_framework_or_ideal(program->job->framework)->launch.ops_ahead;
   double bytes = 0;
   for (uint32_t i = pass->n; i-- > 0 && room > 0;) {
     if (pass->instructions[i].kind != PL_INSTRUCTION_BLOCK) continue;

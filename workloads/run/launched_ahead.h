@@ -12,7 +12,7 @@
  * activations are there. Between passes of a pipeline the host waits for the device (Megatron's batch_p2p_sync), so
  * that it is ahead by what the pass takes less what launching it takes; without a pipeline it is ahead from the
  * backward pass before. The queue has room for 1,024 launches (some 1,000 measured:
- * forums.developer.nvidia.com/t/68937), of which an op is one here.
+ * forums.developer.nvidia.com/t/68937), of which an op is one here unless the profile says how many ops that is.
  *
  * It is held memory alone: when the device is full the allocator waits for the events and has the blocks back
  * (CUDACachingAllocator.cpp, synchronize_and_free_events), so that no verdict depends on it.
