@@ -51,6 +51,14 @@ static void dropout(void **state) {
   assert_false(express("Llama", "DeepSpeed (Hugging Face Llama)", "")->model->dropout.attention_dropout);
 }
 
+static void streams(void **state) {
+  (void)state;
+  static const char *const megatron = "Megatron-LM (FlashAttention)";
+  assert_true(express("GPT-2", megatron, "")->framework.memory.records_streams);
+  assert_false(express("GPT-2", megatron, "TORCH_NCCL_AVOID_RECORD_STREAMS=1")->framework.memory.records_streams);
+  assert_false(express("GPT-2", "NeMo 24.07", "")->framework.memory.records_streams);
+}
+
 static void heads(void **state) {
   (void)state;
   static const char *const notes = "MNLI (no language model head); hand-tuned";
@@ -86,6 +94,7 @@ static void softmax(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(attention, set_up, tear_down),
                                      cmocka_unit_test_setup_teardown(dropout, set_up, tear_down),
+                                     cmocka_unit_test_setup_teardown(streams, set_up, tear_down),
                                      cmocka_unit_test_setup_teardown(heads, set_up, tear_down),
                                      cmocka_unit_test_setup_teardown(activations, set_up, tear_down),
                                      cmocka_unit_test_setup_teardown(softmax, set_up, tear_down)};

@@ -360,6 +360,12 @@ static void choose_fusions(const pl_measured_row *row, pl_framework *framework) 
   framework->kernels.fuses_rotary = pl_row_mentions(row->framework, "fused rotary");
 }
 
+/* Whoever sets it says so; NeMo's and torchtitan's profiles have it. */
+static void choose_streams(const pl_measured_row *row, pl_framework *framework) {
+  static const char *const off[] = {"NCCL_AVOID_RECORD_STREAMS=1", NULL};
+  if (pl_row_says_one_of(row, off)) framework->memory.records_streams = false;
+}
+
 /* Composer's mixed_precision PURE reduces gradients in the type of computing, DEFAULT in fp32. A model that is one FSDP
  * unit has one gradient, which is there when the backward pass is through. */
 static void choose_reduction(const pl_measured_row *row, pl_framework *framework) {
@@ -407,6 +413,7 @@ void pl_row_choose(const pl_measured_row *row, const pl_row_habits *habits, pl_f
   choose_overlap(row, framework);
   choose_scaling(row, framework);
   choose_reduction(row, framework);
+  choose_streams(row, framework);
   pl_row_choose_dispatcher(row, framework);
   pl_row_choose_determinism(row, habits, framework);
 }
