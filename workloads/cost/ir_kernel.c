@@ -414,6 +414,7 @@ static bool describe(const launch *own, const pl_framework *framework, pl_catego
                     .bytes = traffic(own) - unread_bytes(own, framework)};
   for (int32_t i = 0; i < own->n_ops; i++)
     kernel->flops += pl_ir_op_flops(own->mesh, own->f, &own->ops[i]) * share_of_op(own, &own->ops[i]);
+  if (copy != NULL) kernel->bytes *= (double)pl_ir_integer_of(copy, "times", 1);
   shape_sweep(own, kernel);
   const pl_ir_op *attention = find_attention(own), *product = find(own, "product");
   if (attention != NULL) {

@@ -245,7 +245,7 @@ class Job:
     def scale(self, a, types, by):
         return Value(a.data * by, types[0])
 
-    def copy(self, a, types, launches=0, heads=0):
+    def copy(self, a, types, launches=0, heads=0, times=1):
         return Value(a.data.clone(), types[0])
 
     def sum(self, a, types, over):

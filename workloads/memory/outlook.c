@@ -199,6 +199,7 @@ static bool look_at_ops(const looking *own, const pl_ir_function *f, pl_outlook 
       look->bytes[value] = type->element == PL_IR_I32 ? 0
                                                       : pl_ir_type_local_bytes(&own->module->mesh, type) *
                                                             pl_ir_routed_share(&own->routing, type);
+      if (is(op, "copy")) look->bytes[value] *= (double)pl_ir_integer_of(op, "times", 1);
     }
   }
   if (!own->arena->failed && own->module->level == PL_IR_KERNELS) leave_buffers(own, f, look);

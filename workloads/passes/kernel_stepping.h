@@ -28,6 +28,8 @@ typedef struct pl_kernel_stepping {
                                 element (PL_IR_NONE: stays as it is) */
   bool *paths;               /* per value: that of a matrix, on its way to being cut (pl_gradient_path) */
   const int **heads;         /* per value: steps of copies of queries, keys or values, 0 at the end; NULL: none */
+  int32_t *copies;           /* per value: the copy that products over the tensor group read; PL_IR_NONE: none */
+  bool copies_inputs;
   pl_gelu_parts gelus[PL_GELUS_MAX];
   int32_t n_gelus;
 } pl_kernel_stepping;
@@ -56,6 +58,12 @@ int32_t pl_step_kept_part(pl_kernel_stepping *own, const pl_ir_op *kept, const c
  * kernel_heads.c */
 void pl_step_find_heads(pl_kernel_stepping *own);
 int32_t pl_step_copy_heads(pl_kernel_stepping *own, int32_t of, int32_t value);
+
+/* Copies for products over the tensor group: around an op that is written, what it reads instead. kernel_inputs.c */
+enum { PL_STEP_INPUTS = 2 };
+void pl_step_begin_inputs(pl_kernel_stepping *own);
+void pl_step_copy_inputs(pl_kernel_stepping *own, int32_t index, int32_t before[PL_STEP_INPUTS]);
+void pl_step_put_inputs_back(pl_kernel_stepping *own, int32_t index, const int32_t before[PL_STEP_INPUTS]);
 
 /* Behind a gelu, or its derivative, what it has in steps; and behind a `keep` what is kept of them. kernel_gelu.c */
 void pl_step_gelu(pl_kernel_stepping *own, int32_t index);

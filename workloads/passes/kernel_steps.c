@@ -323,7 +323,10 @@ static void write_op(pl_kernel_stepping *own, int32_t index) {
   bool in_steps = eager_norm(own, index);
   int32_t answers;
   sort_answers(own, index, &answers);
+  int32_t inputs[PL_STEP_INPUTS];
+  pl_step_copy_inputs(own, index, inputs);
   int32_t first = in_steps ? PL_IR_NONE : copy_op(own, index);
+  pl_step_put_inputs_back(own, index, inputs);
   if (answers != PL_IR_NONE) own->map[op->inputs[0]] = answers;
   for (int32_t k = 0; k < op->n_outputs && op->callee == PL_IR_NONE; k++) {
     int32_t made = first != PL_IR_NONE ? first + k : PL_IR_NONE, of = op->first_output + k;
@@ -373,15 +376,17 @@ static pl_code write_function(pl_kernel_stepping *own, int32_t index, pl_error *
   own->gradients = PL_TAKE(&own->scratch, int16_t, from->n_values + 1);
   own->paths = PL_TAKE(&own->scratch, bool, from->n_values + 1);
   own->heads = PL_TAKE(&own->scratch, const int *, from->n_values + 1);
+  own->copies = PL_TAKE(&own->scratch, int32_t, from->n_values + 1);
   own->n_gelus = 0;
   if (own->function == NULL || own->map == NULL || own->wide == NULL || own->gradients == NULL || own->paths == NULL ||
       own->heads == NULL ||
       !pl_kernel_finding_init(&own->finding, own->from, index, own->options->framework, NULL, &own->scratch))
     return pl_fail_memory(error, "a program's kernels");
   for (int32_t i = 0; i < from->n_values; i++)
-    own->map[i] = own->wide[i] = own->gradients[i] = PL_IR_NONE;
+    own->map[i] = own->wide[i] = own->copies[i] = own->gradients[i] = PL_IR_NONE;
   find_gradients(own);
   pl_step_find_heads(own);
+  pl_step_begin_inputs(own);
   for (int32_t i = 0; i < from->n_arguments; i++)
     own->map[i] = pl_ir_argument(own->to, own->function, from->values[i].name, &from->values[i].type);
   for (int32_t i = 0; i < from->n_ops && !own->to->arena->failed; i++)
