@@ -12,6 +12,7 @@
 #include "tests/support/arena_fixture.h"
 #include "workloads/cost/convolution_cost.h"
 #include "workloads/cost/op_cost.h"
+#include "workloads/framework/framework.h"
 #include "workloads/import/model_file.h"
 #include "workloads/ir/chain.h"
 #include "workloads/ir/model.h"
@@ -203,6 +204,46 @@ static void test_memory(void **state) {
   assert_true(sum_flops(program.backward, PL_OP_CONVOLUTION) == 2 * sum_flops(program.forward, PL_OP_CONVOLUTION));
 }
 
+static const pl_op *find_op(pl_op_list list, const char *name) {
+  for (const pl_op *op = list.ops; op < list.ops + list.n_ops; op++)
+    if (strcmp(op->name, name) == 0) return op;
+  fail_msg("no %s", name);
+  return NULL;
+}
+
+static double sum_bytes(pl_op_list list) {
+  double sum = 0;
+  for (uint32_t i = 0; i < list.n_ops; i++)
+    sum += list.ops[i].bytes;
+  return sum;
+}
+
+/* A bottleneck has three batch norms, each with a ReLU, two 64 channels wide, and the third, of 256, with an addition.
+ * In sizes of their pictures, ops of their own move 3 (norm), 3 (addition) and 2 (ReLU) forward, 5 (norm) and 3 (ReLU)
+ * backward; one kernel 2, or 3 with the addition, and 3 or 4. What the last ReLU made is not read again. In fp32
+ * there is no such kernel. */
+static void test_fused_batch_norm(void **state) {
+  (void)state;
+  pl_model model = load("resnet-50");
+  pl_framework framework = pl_framework_ideal;
+  framework.kernels.fuses_batch_norm = true;
+  pl_block_shard half = fp32, fused = fp32, wide = fp32;
+  half.dtype = fused.dtype = PL_DTYPE_FP16;
+  fused.framework = wide.framework = &framework;
+  double points = 2.0 * 4 * 56 * 56;
+  for (int32_t block = 1; block < 3; block++) { /* the first has a fourth batch norm, without either */
+    const pl_block_program ops = program_of(&model, block, &half), one = program_of(&model, block, &fused);
+    assert_int_equal(ops.forward.n_ops - one.forward.n_ops, 4);
+    assert_int_equal(ops.backward.n_ops - one.backward.n_ops, 3);
+    assert_true(sum_bytes(ops.forward) - sum_bytes(one.forward) == points * (2 * 64 * (5 - 2) + 256 * (8 - 3)));
+    assert_true(sum_bytes(ops.backward) - sum_bytes(one.backward) == points * (2 * 64 * (8 - 3) + 256 * (8 - 4)));
+    assert_true(ops.saved_bytes - one.saved_bytes == points * 256 && one.parameters == ops.parameters);
+    assert_true(sum_flops(one.backward, PL_OP_CONVOLUTION) == sum_flops(ops.backward, PL_OP_CONVOLUTION));
+    assert_true(find_op(one.forward, "batch_norm")->kind == PL_OP_ELEMENTWISE);
+  }
+  assert_int_equal(program_of(&model, 2, &wide).forward.n_ops, program_of(&model, 2, &fp32).forward.n_ops);
+}
+
 static void test_no_tensor_ranks(void **state) {
   (void)state;
   pl_model model = load("resnet-50");
@@ -225,13 +266,6 @@ static pl_device_profile device(const pl_convolution_fit *fits, uint32_t n) {
   profile.peak_flops[PL_DTYPE_FP32] = 10e12;
   profile.peak_flops[PL_DTYPE_FP16] = 100e12;
   return profile;
-}
-
-static const pl_op *find_op(pl_op_list list, const char *name) {
-  for (const pl_op *op = list.ops; op < list.ops + list.n_ops; op++)
-    if (strcmp(op->name, name) == 0) return op;
-  fail_msg("no %s", name);
-  return NULL;
 }
 
 /* Block 2 of ResNet-50, 4 pictures: 12,544 points; the 3x3 convolution is [12544, 576] x [576, 64]. */
@@ -288,6 +322,7 @@ int main(void) {
       cmocka_unit_test(test_refused_files),    cmocka_unit_test(test_derivatives),
       cmocka_unit_test(test_memory),           cmocka_unit_test(test_no_tensor_ranks),
       cmocka_unit_test(test_formula),          cmocka_unit_test(test_alignment),
+      cmocka_unit_test(test_fused_batch_norm),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

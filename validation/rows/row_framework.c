@@ -336,6 +336,14 @@ static void choose_scaling(const pl_measured_row *row, pl_framework *framework) 
   if (pl_row_mentions(row->precision, "mxfp8")) framework->kernels.fp8_scaling = PL_FP8_DELAYED;
 }
 
+/* NVIDIA's MXNet in fp16 and OneFlow have batch norm, addition and ReLU in one kernel, channels last: --fuse-bn-relu
+ * and --fuse-bn-add-relu of the former's benchmark.py, --fuse_bn_relu, --fuse_bn_add_relu and --channel_last of the
+ * latter's scripts (Oneflow-Inc/DLPerf). */
+static void choose_batch_norm(const pl_measured_row *row, pl_framework *framework) {
+  bool mxnet = pl_row_mentions(row->framework, "MXNet") && pl_row_mentions(row->framework, "NGC");
+  if (mxnet || pl_row_mentions(row->framework, "OneFlow")) framework->kernels.fuses_batch_norm = true;
+}
+
 /* Hugging Face's GPT-2 (NewGELUActivation; its BERT has PyTorch's gelu) and Google's BERT in TensorFlow (modeling.py)
  * write GELU's form with tanh op by op. XLA fuses it. */
 static void choose_gelu(const pl_measured_row *row, pl_framework *framework) {
@@ -412,6 +420,7 @@ void pl_row_choose(const pl_measured_row *row, const pl_row_habits *habits, pl_f
   choose_fusions(row, framework);
   choose_overlap(row, framework);
   choose_scaling(row, framework);
+  choose_batch_norm(row, framework);
   choose_reduction(row, framework);
   choose_streams(row, framework);
   pl_row_choose_dispatcher(row, framework);

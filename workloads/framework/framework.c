@@ -91,6 +91,7 @@ static const switch_row switches[] = {
     {"kernels", "fused_residual", SWITCH_FLAG, AT(kernels.fuses_residual), NULL, 0},
     {"kernels", "fused_rotary", SWITCH_FLAG, AT(kernels.fuses_rotary), NULL, 0},
     {"kernels", "fused_context", SWITCH_FLAG, AT(kernels.fuses_context), NULL, 0},
+    {"kernels", "fused_batch_norm", SWITCH_FLAG, AT(kernels.fuses_batch_norm), NULL, 0},
     {"kernels", "fused_norm", SWITCH_FLAG, AT(kernels.fuses_norm), NULL, 0},
     {"kernels", "copies_qkv", SWITCH_FLAG, AT(kernels.copies_qkv), NULL, 0},
     {"kernels", "copies_inputs", SWITCH_FLAG, AT(kernels.copies_inputs), NULL, 0},

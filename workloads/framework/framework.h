@@ -126,8 +126,9 @@ typedef struct pl_framework {
     bool uneven_heads; /* tmp need not divide the heads: ranks have unlike numbers, and all wait for the largest */
     bool copies_inputs; /* without sequence parallelism products over a tensor group work on copies of what they read,
                            one for each, which stay for the backward pass; gradients of sums are copied, too */
-    bool fuses_norm;    /* RMS norm; layer norm is one kernel everywhere */
-    bool deterministic; /* the same bits every time: see workloads/README.md, "Deterministic runs" */
+    bool fuses_batch_norm; /* of 16-bit pictures, with the addition and the ReLU behind it: one kernel in either pass */
+    bool fuses_norm;       /* RMS norm; layer norm is one kernel everywhere */
+    bool deterministic;    /* the same bits every time: see workloads/README.md, "Deterministic runs" */
     bool
         fuses_accumulation; /* the weight gradient's GEMM adds into the gradient buffer; else a kernel per microbatch */
     pl_loss_form loss;

@@ -244,6 +244,18 @@ static void batch_norm(pl_back *d, const pl_tape_node *node, uint32_t g) {
   d->tape->backward[d->tape->n_backward - 1].bytes += 2 * d->tape->tensors[g].size_bytes;
 }
 
+/* One kernel: the gradient of what was added is what the ReLU lets through, written beside the input's. Signs of the
+ * output, a bit each, are not counted. */
+static void batch_norm_relu(pl_back *d, const pl_tape_node *node, uint32_t g) {
+  uint32_t dx = pl_back_fresh(d, node->input), dw = pl_back_parameter_gradient(d, node->weight);
+  uint32_t passed = node->second != PL_NONE ? pl_back_fresh(d, node->second) : PL_NONE;
+  pl_op *op = pl_tape_sweep(d->tape, node->names.backward, PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, norm_flops, g,
+                            node->input, node->weight, dx, passed);
+  op->bytes += d->tape->tensors[dw].size_bytes;
+  pl_back_arrive(d, node->input, dx);
+  if (passed != PL_NONE) pl_back_arrive(d, node->second, passed);
+}
+
 /* ---- the walk ---- */
 
 static const pl_backs kernels[] = {[PL_RULE_LINEAR] = pl_back_linear,
@@ -274,6 +286,7 @@ static const pl_backs kernels[] = {[PL_RULE_LINEAR] = pl_back_linear,
                                    [PL_RULE_NEXT_SENTENCE_LOSS] = pl_back_next_sentence,
                                    [PL_RULE_CONVOLUTION] = pl_back_convolution,
                                    [PL_RULE_BATCH_NORM] = batch_norm,
+                                   [PL_RULE_BATCH_NORM_RELU] = batch_norm_relu,
                                    [PL_RULE_RELU] = relu,
                                    [PL_RULE_MAX_POOL] = max_pool,
                                    [PL_RULE_MEAN_LOSS] = pl_back_mean};

@@ -82,6 +82,48 @@ void pl_lower_batch_norm(pl_lowering *to, int32_t op) {
   pl_lower_set(to, op, 0, output);
 }
 
+/* The addition that made `sum` was lowered last: taken back. What the batch norm in front of it adds; PL_NONE: there is
+ * no such addition. */
+static uint32_t take_addition(pl_lowering *to, int32_t sum) {
+  pl_tape *tape = to->tape;
+  const pl_tape_node *last = &tape->nodes[tape->n_nodes - 1], *norm = last - 1;
+  if (tape->n_nodes < 2 || last->rule != PL_RULE_ADD || last->output != to->tensor[sum]) return PL_NONE;
+  if (norm->rule != PL_RULE_BATCH_NORM || last->op + 1 != tape->n_forward || norm->op + 1 != last->op) return PL_NONE;
+  const int32_t *terms = pl_read_op(&to->read, pl_read_maker(&to->read, sum))->inputs;
+  bool is_first = norm->output == to->tensor[terms[0]];
+  int32_t own = terms[is_first ? 0 : 1], other = terms[is_first ? 1 : 0];
+  if (norm->output != to->tensor[own] || to->read.n_users[own] > 1) return PL_NONE;
+  tape->n_forward--;
+  tape->n_nodes--;
+  return to->tensor[other];
+}
+
+/* cuDNN's batch norm of 16-bit pictures whose channels come last (CUDNN_BATCHNORM_OPS_BN_ACTIVATION and
+ * _ADD_ACTIVATION) keeps what it reads on chip: one read of the input and of what is added, and one write, as fast as
+ * any sweep. */
+bool pl_lower_into_batch_norm(pl_lowering *to, int32_t op) {
+  pl_tape *tape = to->tape;
+  int32_t input = pl_read_op(&to->read, op)->inputs[0];
+  if (!tape->framework->kernels.fuses_batch_norm || pl_dtype_bytes(tape->shard->dtype) != 2 || tape->n_nodes == 0 ||
+      to->read.n_users[input] > 1)
+    return false;
+  uint32_t added = take_addition(to, input);
+  pl_tape_node *node = &tape->nodes[tape->n_nodes - 1];
+  bool is_norm = node->rule == PL_RULE_BATCH_NORM && node->op + 1 == tape->n_forward;
+  if (!is_norm || (added == PL_NONE && node->output != to->tensor[input])) return false;
+  pl_op *kernel = &tape->forward[node->op];
+  kernel->kind = PL_OP_ELEMENTWISE;
+  kernel->bytes -= tape->tensors[node->input].size_bytes;
+  if (added != PL_NONE) {
+    kernel->inputs[2] = added;
+    kernel->bytes += tape->tensors[added].size_bytes;
+  }
+  node->rule = PL_RULE_BATCH_NORM_RELU;
+  node->second = added;
+  pl_lower_set(to, op, 0, node->output);
+  return true;
+}
+
 /* Channels of both, side by side: what the function adds are pictures that are zero elsewhere. */
 bool pl_lower_join(pl_lowering *to, int32_t op) {
   const pl_tape_names names = PL_OP_NAMES("join");

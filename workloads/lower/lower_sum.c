@@ -151,6 +151,7 @@ void pl_lower_activation(pl_lowering *to, int32_t op) {
   static const double activation_flops = 8, relu_flops = 1;
   bool relu = pl_read_is(&to->read, op, "relu") && to->block->kind != PL_BLOCK_HEAD;
   const pl_tape_names *names = names_or(to, op, relu ? &relu_names : &plain);
+  if (relu && pl_lower_into_batch_norm(to, op)) return;
   uint32_t input = pl_lower_input(to, op, 0);
   uint32_t output = pl_tape_like(to->tape, input, names->forward, PL_TENSOR_ACTIVATION, to->tape->shard->dtype);
   pl_tape_sweep(to->tape, names->forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, relu ? relu_flops : activation_flops,
