@@ -195,18 +195,20 @@ static void simulate_other(const problem *own, pl_arena *arena, outcome *out) {
 }
 
 /* What is leapt over is folded as well, and then passes are fused. */
-static const char *difference_to_unfolded(problem *own, const pl_program_report *folded) {
+static const char *difference_to_unfolded(problem *own, const outcome *folded) {
   pl_arena arena;
   problem other = *own;
   outcome unfolded, unfused;
   pl_arena_init(&arena, 0);
   other.options.fuse = false;
   simulate_other(&other, &arena, &unfused);
-  own->is_fused = folded->n_tasks < unfused.report.n_tasks;
-  const char *found = difference_of_reports(&unfused.report, folded) != NULL ? "unfused" : NULL;
+  own->is_fused = folded->report.n_tasks < unfused.report.n_tasks;
+  const char *found = difference_of_reports(&unfused.report, &folded->report) != NULL ? "unfused" : NULL;
   other.options.fold = false;
   simulate_other(&other, &arena, &unfolded);
-  if (difference_of_reports(&unfolded.report, folded) != NULL) found = "unfolded";
+  if (difference_of_reports(&unfolded.report, &folded->report) != NULL ||
+      (own->options.stragglers != NULL && difference_of_straggling(&unfolded.straggling, &folded->straggling) != NULL))
+    found = "unfolded";
   pl_arena_release(&arena);
   return found;
 }
@@ -230,7 +232,7 @@ static void compare(problem *own, bool edited, tally *all) {
     if (found == NULL && own->asks) found = difference_of_explanations(&whole.explanation, &leapt.explanation);
     if (found == NULL && own->options.stragglers != NULL)
       found = difference_of_straggling(&whole.straggling, &leapt.straggling);
-    if (found == NULL && own->options.fold && !own->asks) found = difference_to_unfolded(own, &leapt.report);
+    if (found == NULL && own->options.fold && !own->asks) found = difference_to_unfolded(own, &leapt);
     all->n_wrong += found != NULL;
     if (found != NULL) {
       print_message("seed %" PRIu64 ": %s, %u devices, %d lists, edited %d, fold %d, asks %d, framework %s\n%s\n",

@@ -29,6 +29,7 @@ typedef struct pl_ir_graph_options {
   bool names;                    /* for timelines */
   bool fold;                     /* one device for each class of interchangeable ones, where there are some */
   bool fuse;                     /* where it is folded, tensor collectives become parts of work */
+  const uint32_t *marks;         /* per device of the cluster: unlike ones are not alike; NULL: there are none */
   bool no_overlap_factor;        /* ignore the profiles' gamma */
   bool spendings;                /* says what devices compute, and of which collectives transfers are */
 } pl_ir_graph_options;

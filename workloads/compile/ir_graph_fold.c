@@ -227,10 +227,12 @@ static pl_code take_specs(pl_ir_graphing *own, const listing *of) {
 }
 
 static void colour_devices(const pl_ir_graphing *own, uint64_t *devices) {
+  const uint32_t *marks = own->options->marks;
   for (int32_t c = 0; c < own->module->n_classes; c++)
     for (uint32_t d = 0; d < own->fold->whole[c].n_devices; d++) {
-      uint32_t device = own->fold->whole[c].devices[d];
-      devices[device] = pl_hash_word(pl_hash_word(3, (uint64_t)c), own->cluster->devices[own->places[device]].profile);
+      uint32_t device = own->fold->whole[c].devices[d], place = own->places[device];
+      devices[device] = pl_hash_word(pl_hash_word(3, (uint64_t)c), own->cluster->devices[place].profile);
+      if (marks != NULL) devices[device] = pl_hash_word(devices[device], marks[place]);
     }
 }
 

@@ -50,17 +50,25 @@ static void leap_with(pl_engine_options *engine, const pl_ir_graph *made, bool i
 
 /* ---- the run ---- */
 
+/* Of the devices of a graph, from those of the cluster's. */
+static void factors_of(const pl_graph *graph, const double *factor, double *of_graph) {
+  for (uint32_t d = 0; d < graph->n_devices; d++)
+    of_graph[d] = factor[graph->devices[d].device];
+}
+
 /* At the paces of devices by name. */
 static pl_code slow_down(playing *own) {
   const uint32_t n = own->cluster->n_devices;
   double *factor = PL_TAKE(own->arena, double, n);
+  double *of_graph = PL_TAKE(own->arena, double, own->made.graph.n_devices);
   pl_graph *base = PL_TAKE(own->arena, pl_graph, 1);
   pl_graph_pace pace;
   if (own->arena->failed) return pl_fail_memory(own->error, "the paces of the devices");
   *base = own->made.graph;
   PL_TRY(pl_graph_pace_take(base, NULL, own->arena, &pace, own->error));
   pl_stragglers_named(own->options->stragglers, n, factor);
-  pl_graph_pace_set(&pace, factor);
+  factors_of(base, factor, of_graph);
+  pl_graph_pace_set(&pace, of_graph);
   own->made.graph = pace.graph;
   return PL_OK;
 }
@@ -105,6 +113,7 @@ typedef struct level {
   bool is_all;
   pl_ir_graph made;
   pl_graph_pace pace;
+  double *factor; /* per device of the graph */
 } level;
 
 enum { MOST_LEVELS = 64 };
@@ -129,11 +138,12 @@ static pl_code find_level(straggling *draws, int32_t leapt, level **found) {
   made->leapt = leapt;
   PL_TRY(make_graph(own, leapt, &made->made, &made->is_all));
   PL_TRY(pl_graph_pace_take(&made->made.graph, NULL, own->arena, &made->pace, own->error));
+  made->factor = PL_TAKE(own->arena, double, made->made.graph.n_devices);
+  if (made->factor == NULL) return pl_fail_memory(own->error, "the paces of the devices");
   *found = draws->levels[draws->n_levels++] = made;
   return PL_OK;
 }
 
-/* Devices of the graph are numbered as those of the cluster, which may have more. */
 static pl_code play_draw(void *context, const double *factor, pl_ticks *makespan, pl_error *error) {
   straggling *draws = context;
   playing *own = draws->own;
@@ -143,7 +153,8 @@ static pl_code play_draw(void *context, const double *factor, pl_ticks *makespan
     pl_engine_result result;
     pl_engine_options engine = {.record_parts = false};
     PL_TRY(find_level(draws, search.leapt, &on));
-    pl_graph_pace_set(&on->pace, factor);
+    factors_of(&on->made.graph, factor, on->factor);
+    pl_graph_pace_set(&on->pace, on->factor);
     leap_with(&engine, &on->made, on->is_all, &search);
     pl_arena_mark mark = pl_arena_mark_here(own->arena);
     pl_code code = pl_simulate_graph(&on->pace.graph, &quiet, &engine, own->arena, &result, error);

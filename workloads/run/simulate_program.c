@@ -77,7 +77,7 @@ static pl_code note_memory(const pl_cluster *cluster, const pl_ir_module *module
 /* As tuples are; what is told of single devices, and networks without contention, need all of them. */
 static bool folds(const pl_simulate_options *options) {
   return options->fold && options->executor == PL_EXECUTOR_ENGINE && options->streams == PL_STREAMS_IN_ORDER &&
-         options->network == PL_NETWORK_FLOW && options->stragglers == NULL && options->trace == NULL &&
+         options->network == PL_NETWORK_FLOW && !pl_stragglers_jitter(options->stragglers) && options->trace == NULL &&
          options->diagram == NULL && options->of_program == NULL;
 }
 
@@ -92,6 +92,7 @@ pl_code pl_simulate_program(const pl_cluster *cluster, const pl_ir_module *modul
                                          .names = options->trace != NULL || options->of_program != NULL,
                                          .fold = folds(options),
                                          .fuse = options->fuse,
+                                         .marks = options->stragglers != NULL ? options->stragglers->marks : NULL,
                                          .no_overlap_factor = options->no_overlap_factor,
                                          .spendings = has_interval(options)},
                             .arena = arena,
