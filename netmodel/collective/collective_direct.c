@@ -59,9 +59,10 @@ static pl_code add_pairs(const pl_collective_group *group, pl_collective_kind ki
   return pl_usage_end(&builder, usage, error);
 }
 
-/* The array does not stay in the caller's memory. */
+/* An array over the links does not stay in the caller's memory; sends and broadcasts have lists. */
 static pl_code measure(const pl_collective_group *group, pl_collective_kind kind, pl_arena *arena, pl_usage *usage,
                        pl_error *error) {
+  if (!is_between_all(kind)) return add_pairs(group, kind, arena, usage, error);
   pl_arena scratch;
   pl_arena_init(&scratch, 0);
   pl_code code = add_pairs(group, kind, &scratch, usage, error);
