@@ -119,9 +119,9 @@ static const relaxation relaxations[] = {{"all of --recompute", relax_recompute}
 
 static bool is_same_space(const pl_space_choices *a, const pl_space_choices *b) {
   char texts[2][CHOICES_BYTES];
-  pl_space_format_choices(a, texts[0], sizeof texts[0]);
+  int length = pl_space_format_choices(a, texts[0], sizeof texts[0]);
   pl_space_format_choices(b, texts[1], sizeof texts[1]);
-  return strcmp(texts[0], texts[1]) == 0;
+  return length < CHOICES_BYTES && strcmp(texts[0], texts[1]) == 0; /* longer ones may differ behind what is there */
 }
 
 static pl_code try_relaxations(const pl_search_problem *problem, char text[PL_REMEDY_BYTES], bool *done,

@@ -107,21 +107,27 @@ typedef struct population {
   uint32_t slots[MOST_FLOWS], specs[MOST_FLOWS], count;
 } population;
 
+static void leave(pl_max_min *max_min, population *flows, uint32_t i) {
+  pl_max_min_leave(max_min, flows->slots[i]);
+  pl_max_min_give_slot(max_min, flows->slots[i]);
+  flows->count--;
+  flows->slots[i] = flows->slots[flows->count];
+  flows->specs[i] = flows->specs[flows->count];
+}
+
+static void join(pl_max_min *max_min, population *flows, uint32_t spec) {
+  uint32_t slot = pl_max_min_take_slot(max_min, spec);
+  flows->slots[flows->count] = slot;
+  flows->specs[flows->count++] = spec;
+  pl_max_min_join(max_min, slot);
+}
+
 static void churn(pl_max_min *max_min, population *flows, uint64_t *state) {
   for (uint32_t k = random_between(state, 1, 8); k-- > 0;) {
-    if (flows->count == FLOWS || (flows->count > 0 && random_below(state, 5) < 2)) {
-      uint32_t i = random_below(state, flows->count);
-      pl_max_min_leave(max_min, flows->slots[i]);
-      pl_max_min_give_slot(max_min, flows->slots[i]);
-      flows->count--;
-      flows->slots[i] = flows->slots[flows->count];
-      flows->specs[i] = flows->specs[flows->count];
-    } else {
-      uint32_t spec = random_below(state, SPECS), slot = pl_max_min_take_slot(max_min, spec);
-      flows->slots[flows->count] = slot;
-      flows->specs[flows->count++] = spec;
-      pl_max_min_join(max_min, slot);
-    }
+    if (flows->count == FLOWS || (flows->count > 0 && random_below(state, 5) < 2))
+      leave(max_min, flows, random_below(state, flows->count));
+    else
+      join(max_min, flows, random_below(state, SPECS));
   }
 }
 
@@ -247,18 +253,10 @@ static void few_flows_again(void **unused) {
     population flows = {.count = 0};
     assert_true(pl_max_min_init(&max_min, &p.table, false, &arena));
     for (uint32_t step = 0; step < STEPS_OF_FEW; step++) {
-      if (flows.count == MOST || (flows.count > 0 && random_below(&state, 2))) {
-        uint32_t i = random_below(&state, flows.count);
-        pl_max_min_leave(&max_min, flows.slots[i]);
-        pl_max_min_give_slot(&max_min, flows.slots[i]);
-        flows.count--;
-        flows.slots[i] = flows.slots[flows.count];
-        flows.specs[i] = flows.specs[flows.count];
-      } else {
-        flows.specs[flows.count] = random_below(&state, KINDS);
-        flows.slots[flows.count] = pl_max_min_take_slot(&max_min, flows.specs[flows.count]);
-        pl_max_min_join(&max_min, flows.slots[flows.count++]);
-      }
+      if (flows.count == MOST || (flows.count > 0 && random_below(&state, 2)))
+        leave(&max_min, &flows, random_below(&state, flows.count));
+      else
+        join(&max_min, &flows, random_below(&state, KINDS));
       pl_max_min_solve(&max_min);
       assert_true(pl_max_min_is_valid(&max_min));
       assert_null(pl_max_min_certify(&max_min));

@@ -169,7 +169,7 @@ typedef struct side {
   uint32_t *last; /* as the crew's */
 } side;
 
-/* On to where it waits for tokens, or to its end. What follows in the list waits for the newer of both sides' work. */
+/* On to where it waits for tokens, or to its end. */
 static pl_code do_side(pl_ir_graphing *own, const pl_ir_passes *passes, const int32_t *places, side *of) {
   uint32_t *last = own->now->last;
   own->now->last = of->last;
@@ -196,7 +196,8 @@ static bool begin_side(pl_ir_graphing *own, int32_t step, int32_t end, side *mad
 }
 
 /* The forward pass at `first` and those behind it up to `end`, in turn. Work is in the order of its stream, so whoever
- * has not what it waits for holds up the other, too. */
+ * has not what it waits for holds up the other, too. What follows in the list waits for the newer of both sides' work.
+ */
 static pl_code do_joined(pl_ir_graphing *own, pl_ir_passes *passes, const int32_t *places, int32_t first, int32_t end) {
   side sides[2];
   if (!begin_side(own, first, first + 1, &sides[0]) || !begin_side(own, first + 1, end, &sides[1]))

@@ -79,15 +79,22 @@ static pl_code add_spec(pl_ir_transfers *own, const pl_fluid_collective *fluid, 
   return PL_OK;
 }
 
+/* The devices of the cluster, taken if they are others; NULL: no memory. */
+static const uint32_t *placed(const pl_ir_transfers *own, const uint32_t *members, uint32_t n) {
+  if (own->places == NULL) return members;
+  uint32_t *made = PL_TAKE(own->arena, uint32_t, n + 1);
+  for (uint32_t i = 0; i < n && made != NULL; i++)
+    made[i] = own->places[members[i]];
+  return made;
+}
+
 double pl_ir_transfers_bytes(const pl_ir_transfers *own, bool of_tokens, const uint32_t *members, uint32_t n,
                              double size_bytes) {
   if (!of_tokens || own->tokens.k == 0) return size_bytes;
   pl_arena_mark mark = pl_arena_mark_here(own->arena);
-  uint32_t *placed = PL_TAKE(own->arena, uint32_t, n + 1);
-  if (placed == NULL) return size_bytes; /* the arena knows */
-  for (uint32_t i = 0; i < n; i++)
-    placed[i] = own->places != NULL ? own->places[members[i]] : members[i];
-  uint32_t n_nodes = pl_cluster_count_nodes(own->cluster, placed, n);
+  const uint32_t *devices = placed(own, members, n);
+  if (devices == NULL) return size_bytes; /* the arena knows */
+  uint32_t n_nodes = pl_cluster_count_nodes(own->cluster, devices, n);
   pl_arena_release_to(own->arena, mark);
   return size_bytes * pl_token_copies_sent(&own->tokens, n_nodes);
 }
@@ -96,13 +103,11 @@ pl_code pl_ir_transfers_collective(pl_ir_transfers *own, pl_collective_kind kind
                                    double size_bytes, uint32_t *spec, double *progress_bytes, pl_error *error) {
   const known_group *group = NULL;
   pl_arena_mark mark = pl_arena_mark_here(own->arena);
-  uint32_t *placed = own->places != NULL ? PL_TAKE(own->arena, uint32_t, n) : NULL;
-  if (own->places != NULL && placed == NULL) return no_memory(error);
-  for (uint32_t i = 0; i < n && placed != NULL; i++)
-    placed[i] = own->places[members[i]];
-  bool is_known = knows_group(own, placed != NULL ? placed : members, n, &group);
+  const uint32_t *devices = placed(own, members, n);
+  if (devices == NULL) return no_memory(error);
+  bool is_known = knows_group(own, devices, n, &group);
   if (is_known) pl_arena_release_to(own->arena, mark);
-  if (!is_known) PL_TRY(add_group(own, placed != NULL ? placed : members, n, &group, error));
+  if (!is_known) PL_TRY(add_group(own, devices, n, &group, error));
   uint64_t bits;
   memcpy(&bits, &size_bytes, sizeof(bits));
   uint64_t hash = pl_hash_word(pl_hash_word(pl_hash_word(2, (uint64_t)(uintptr_t)group), (uint64_t)kind), bits);
