@@ -11,7 +11,7 @@ bool pl_ir_graph_runs_beside(const pl_ir_graphing *own, const pl_ir_function *f,
   if (!own->framework->pipeline.overlaps_tensor || own->module->level != PL_IR_KERNELS) return false;
   if (!pl_ir_op_is(op, "all_gather") && !pl_ir_op_is(op, "reduce_scatter")) return false;
   const pl_ir_attribute *over = pl_ir_attribute_find(op, "over");
-  bool of_tensor_group = over != NULL && over->n_names > 0 && over->names[0].text[0] == 't';
+  bool of_tensor_group = over != NULL && over->n_names > 0 && pl_ir_axis_is_of_tensors(over->names[0].text);
   return of_tensor_group && strstr(f->name, "layer") != NULL && strstr(f->name, "expert_layer") == NULL;
 }
 

@@ -11,7 +11,8 @@ typedef struct ordering {
 } ordering;
 
 static bool is_of_tensor_group(const ordering *of, int32_t op, const char *row) {
-  return pl_read_is(&of->own->read, op, row) && pl_ir_text_of(pl_read_op(&of->own->read, op), "over")[0] == 't';
+  return pl_read_is(&of->own->read, op, row) &&
+         pl_ir_axis_is_of_tensors(pl_ir_text_of(pl_read_op(&of->own->read, op), "over"));
 }
 
 static int32_t place_of(const ordering *of, int32_t op) {

@@ -50,6 +50,10 @@ pl_ir_name pl_ir_name_of(const char *text); /* asserts that it fits */
 static inline bool pl_ir_name_equal(pl_ir_name a, pl_ir_name b) {
   return memcmp(a.text, b.text, PL_IR_NAME_MAX) == 0;
 }
+/* Whether an axis of a mesh is one of a tensor group, as tuples and trees name theirs (t, tp): whatever begins so. */
+static inline bool pl_ir_axis_is_of_tensors(const char *name) {
+  return name[0] == 't';
+}
 
 #define PL_IR_EXTENT_MAX (INT64_C(1) << 53) /* doubles count so far */
 

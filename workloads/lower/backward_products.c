@@ -148,7 +148,8 @@ static extents weight_extents(const pl_back *d, const pl_tape_node *node) {
 static bool is_over_tensor_group(const pl_back *d, int32_t op) {
   for (int32_t axis = 0; axis < d->own.read.mesh->n_axes; axis++) {
     pl_ir_name name = d->own.read.mesh->axes[axis].name;
-    if (name.text[0] == 't' && pl_ir_op_has_name(pl_read_op(&d->own.read, op), "over", name)) return true;
+    if (pl_ir_axis_is_of_tensors(name.text) && pl_ir_op_has_name(pl_read_op(&d->own.read, op), "over", name))
+      return true;
   }
   return false;
 }

@@ -23,7 +23,7 @@ static pl_parallel parallel_of(const pl_lowering *to, int32_t op) {
   int32_t weight = pl_read_op(&to->read, op)->inputs[1];
   const pl_ir_type *type = pl_read_type(&to->read, weight);
   for (int32_t axis = 0; axis < to->read.mesh->n_axes; axis++)
-    if (type->on[axis] >= 0 && to->read.mesh->axes[axis].name.text[0] == 't')
+    if (type->on[axis] >= 0 && pl_ir_axis_is_of_tensors(to->read.mesh->axes[axis].name.text))
       return sums_over(to, op, type->dims[type->on[axis]].name) ? PL_PARALLEL_ROW : PL_PARALLEL_COLUMN;
   return PL_PARALLEL_NONE;
 }
@@ -128,7 +128,7 @@ static int32_t bias_of(const pl_lowering *to, int32_t op, pl_parallel parallel) 
 /* ---- collectives of the tensor group ---- */
 
 static bool is_of_tensor_group(const pl_lowering *to, int32_t op) {
-  return pl_ir_text_of(pl_read_op(&to->read, op), "over")[0] == 't';
+  return pl_ir_axis_is_of_tensors(pl_ir_text_of(pl_read_op(&to->read, op), "over"));
 }
 
 bool pl_lower_is_reduction(const pl_lowering *to, int32_t op) {

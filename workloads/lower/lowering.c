@@ -31,7 +31,7 @@ bool pl_lower_is_cut(const pl_lowering *to, int32_t value, char dim) {
   const pl_ir_type *type = pl_read_type(&to->read, value);
   int32_t at = find(type, dim);
   for (int32_t axis = 0; at >= 0 && axis < to->read.mesh->n_axes; axis++)
-    if (type->on[axis] == at && to->read.mesh->axes[axis].name.text[0] == 't') return true;
+    if (type->on[axis] == at && pl_ir_axis_is_of_tensors(to->read.mesh->axes[axis].name.text)) return true;
   return false;
 }
 

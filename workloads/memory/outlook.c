@@ -61,25 +61,35 @@ static pl_memory_role role_of(const pl_ir_function *f, const pl_ir_op *op) {
   return pl_memory_op_reads(op) ? PL_ROLE_READS : PL_ROLE_MAKES;
 }
 
+/* The ops that an op launches: those of the kernel that it calls, or itself. */
+typedef struct launched {
+  const pl_ir_function *f;
+  const pl_ir_op *first, *end;
+} launched;
+
+static launched launched_by(const looking *own, const pl_ir_function *f, const pl_ir_op *op) {
+  if (!is(op, "kernel")) return (launched){f, op, op + 1};
+  const pl_ir_function *called = own->module->functions[op->callee];
+  return (launched){called, called->ops, called->ops + called->n_ops};
+}
+
 /* Bytes of the masks that an op writes. */
 static double mask_bytes(const looking *own, const pl_ir_function *f, const pl_ir_op *op) {
-  const pl_ir_function *of = is(op, "kernel") ? own->module->functions[op->callee] : f;
-  const pl_ir_op *first = is(op, "kernel") ? of->ops : op, *end = is(op, "kernel") ? of->ops + of->n_ops : op + 1;
+  const launched of = launched_by(own, f, op);
   double bytes = 0;
-  for (; first < end; first++)
-    if (is(first, "dropout"))
-      bytes += pl_ir_type_local_elements(&own->module->mesh, &of->values[first->first_output].type);
+  for (const pl_ir_op *each = of.first; each < of.end; each++)
+    if (is(each, "dropout"))
+      bytes += pl_ir_type_local_elements(&own->module->mesh, &of.f->values[each->first_output].type);
   return bytes;
 }
 
 /* Elements of gradients that an op, or what it calls, adds up. */
 static double added_by(const looking *own, const pl_ir_function *f, const pl_ir_op *op) {
-  const pl_ir_function *of = is(op, "kernel") ? own->module->functions[op->callee] : f;
-  const pl_ir_op *first = is(op, "kernel") ? of->ops : op, *end = is(op, "kernel") ? of->ops + of->n_ops : op + 1;
+  const launched of = launched_by(own, f, op);
   double elements = 0;
-  for (; first < end; first++)
-    if (is(first, "accumulate"))
-      elements += pl_ir_type_local_elements(&own->module->mesh, &of->values[first->inputs[0]].type);
+  for (const pl_ir_op *each = of.first; each < of.end; each++)
+    if (is(each, "accumulate"))
+      elements += pl_ir_type_local_elements(&own->module->mesh, &of.f->values[each->inputs[0]].type);
   return elements;
 }
 
@@ -87,10 +97,9 @@ static double added_by(const looking *own, const pl_ir_function *f, const pl_ir_
 
 /* Of a kernel of copies, casts and scales alone; of one such op. */
 static bool only_copies(const looking *own, const pl_ir_function *f, const pl_ir_op *op) {
-  const pl_ir_function *of = is(op, "kernel") ? own->module->functions[op->callee] : f;
-  const pl_ir_op *first = is(op, "kernel") ? of->ops : op, *end = is(op, "kernel") ? of->ops + of->n_ops : op + 1;
-  for (; first < end; first++)
-    if (!is(first, "copy") && !is(first, "cast") && !is(first, "scale")) return false;
+  const launched of = launched_by(own, f, op);
+  for (const pl_ir_op *each = of.first; each < of.end; each++)
+    if (!is(each, "copy") && !is(each, "cast") && !is(each, "scale")) return false;
   return true;
 }
 
@@ -141,11 +150,10 @@ static void leave_buffers(const looking *own, const pl_ir_function *f, pl_outloo
 /* PyTorch's cross entropy keeps the 16-bit logits, and has the gradient of the targets' elements in a tensor of its
  * own, beside the fp32 one that it makes of it (PL_LOSS_COPIES). */
 static double beside_loss(const looking *own, const pl_ir_function *f, const pl_ir_op *op) {
-  const pl_ir_function *of = is(op, "kernel") ? own->module->functions[op->callee] : f;
-  const pl_ir_op *first = is(op, "kernel") ? of->ops : op, *end = is(op, "kernel") ? of->ops + of->n_ops : op + 1;
+  const launched of = launched_by(own, f, op);
   if (own->framework->kernels.loss != PL_LOSS_COPIES) return 0;
-  for (; first < end; first++) {
-    if (!is(first, "place")) continue;
+  for (const pl_ir_op *each = of.first; each < of.end; each++) {
+    if (!is(each, "place")) continue;
     const pl_ir_type *type = &f->values[op->first_output].type; /* a rank's part of it */
     double elements = pl_ir_type_local_elements(&own->module->mesh, type);
     bool cast = false; /* of logits that are made in 16 bits */

@@ -6,7 +6,7 @@
 #include "workloads/passes/kernel_stepping.h"
 
 static bool is_tensor_axis(const pl_kernel_stepping *own, int32_t axis) {
-  return own->to->mesh.axes[axis].name.text[0] == 't';
+  return pl_ir_axis_is_of_tensors(own->to->mesh.axes[axis].name.text);
 }
 
 /* A product of a value that is whole on all ranks and a weight whose outputs are cut over the tensor group. */
