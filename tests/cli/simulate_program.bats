@@ -151,6 +151,15 @@ assert "stage0" in texts and "stage1" in texts and "forward" in texts, texts' "$
   [[ $stderr == *"--program is simulated as it is written"* ]]
   run -2 --separate-stderr "${run_program[@]}" "$program" --gbs 8
   [[ $stderr == *"leave out --model, --gbs"* ]]
+  for option in "--dtype bf16" --fp8 --fp4 "--attention unfused"; do
+    # shellcheck disable=SC2086 # an option and its value
+    run -2 --separate-stderr "${run_program[@]}" "$program" $option
+    [[ $stderr == *"--program says types and ops itself"* ]]
+  done
+  run -2 --separate-stderr "${run_program[@]}" "$program" --bucket-bytes 1MB
+  [[ $stderr == *"leave out --bucket-bytes and --pipeline-sends"* ]]
+  run -2 --separate-stderr "${run_program[@]}" "$program" --streams ready
+  [[ $stderr == *"runs with --streams in-order"* ]]
   run -2 --separate-stderr "$PACELINE" simulate --program "$program"
   [[ $stderr == *"--platform is missing"* ]]
   sed 's/^mesh .*/mesh pp=2, dp=2, tp=4/' "$program" >"$BATS_TEST_TMPDIR/large.plir"

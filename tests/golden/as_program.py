@@ -13,13 +13,14 @@ import sys
 TOLERANCE = 0.004
 SOURCE = os.environ.get("SOURCE_DIR", os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", ".."))
 TABLE = os.path.join(SOURCE, "tests", "golden", "as_program.csv")
-COLUMNS = ["model", "platform", "gbs", "seq", "strategy", "framework", "time", "peak"]
+COLUMNS = ["model", "platform", "gbs", "seq", "strategy", "framework", "products", "time", "peak"]
 
 
 def simulate(row, *options):
     command = [os.environ["PACELINE"], "simulate", "--json", *options, "--model", row["model"], "--platform", row["platform"]]
     command += ["--gbs", row["gbs"], "--strategy", row["strategy"], "--framework", row["framework"]]
     command += ["--seq", row["seq"]] if row["seq"] else []
+    command += ["--" + row["products"]] if row["products"] else []
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}: {done.stderr}")
@@ -39,7 +40,7 @@ def main():
         for name, ratio in measured(row).items():
             if abs(ratio - float(row[name] or 0)) > TOLERANCE:
                 moved += 1
-                print(f"{row['model']} {row['strategy']} {row['framework']}: {name} {row[name]} -> {ratio:.3f}")
+                print(f"{row['model']} {row['strategy']} {row['framework']} {row['products']}: {name} {row[name]} -> {ratio:.3f}")
             row[name] = f"{ratio:.3f}"
     if os.environ.get("PACELINE_UPDATE_GOLDEN"):
         with open(TABLE, "w", newline="") as file:

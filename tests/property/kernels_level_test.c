@@ -75,10 +75,18 @@ static pl_code compare(const pl_ir_module *plain, const pl_ir_module *distribute
                  v.gradient_error, v.worst_gradient, v.weight_error, v.worst_weight);
 }
 
-static pl_code run(size_t index, pl_arena *arena, pl_error *error) {
+/* Products as all else is, in fp8, in NVFP4: here types are names, and values stay what they are. */
+enum { N_PRODUCTS = 3 };
+
+static pl_job job_of(int64_t gbs, int64_t seq, int products) {
+  return (pl_job){
+      .gbs = gbs, .seq = seq, .dtype = PL_DTYPE_BF16, .fp8 = products > 0, .fp4 = products > 1, .flash = true};
+}
+
+static pl_code run(size_t index, int products, pl_arena *arena, pl_error *error) {
   const recipe *own = &recipes[index];
   pl_model model;
-  pl_job job = {.gbs = own->gbs, .seq = own->seq, .dtype = PL_DTYPE_BF16, .flash = true};
+  pl_job job = job_of(own->gbs, own->seq, products);
   pl_strategy strategy;
   pl_framework framework;
   pl_ir_module plain, distributed;
@@ -97,12 +105,15 @@ static pl_code run(size_t index, pl_arena *arena, pl_error *error) {
 static void recipes_are_equal(void **state) {
   int32_t n_wrong = 0;
   (void)state;
-  for (size_t i = 0; i < sizeof recipes / sizeof recipes[0]; i++) {
+  for (size_t i = 0; i < N_PRODUCTS * sizeof recipes / sizeof recipes[0]; i++) {
     pl_arena arena;
     pl_error error = PL_ERROR_INIT;
+    size_t index = i / N_PRODUCTS;
+    int products = (int)(i % N_PRODUCTS);
     pl_arena_init(&arena, 0);
-    if (run(i, &arena, &error) != PL_OK) {
-      printf("%s %s, %s: %s\n", recipes[i].name, recipes[i].strategy, frameworks[i % N_FRAMEWORKS], error.message);
+    if (run(index, products, &arena, &error) != PL_OK) {
+      printf("%s %s, %s, products %d: %s\n", recipes[index].name, recipes[index].strategy,
+             frameworks[index % N_FRAMEWORKS], products, error.message);
       n_wrong++;
     }
     pl_arena_release(&arena);
@@ -110,7 +121,7 @@ static void recipes_are_equal(void **state) {
   assert_int_equal(n_wrong, 0);
 }
 
-static pl_code run_tree(const char *path, size_t index, pl_arena *arena, pl_error *error) {
+static pl_code run_tree(const char *path, size_t index, int products, pl_arena *arena, pl_error *error) {
   const char *name = strrchr(path, '/') + 1;
   bool pictures = strncmp(name, "vgg", 3) == 0, tables = strncmp(name, "dlrm", 4) == 0;
   const char *file = pictures                            ? "workloads/models/tiny-vgg.json"
@@ -120,7 +131,7 @@ static pl_code run_tree(const char *path, size_t index, pl_arena *arena, pl_erro
                      : strncmp(name, "mixtral", 7) == 0  ? "workloads/models/tiny-mixtral.json"
                                                          : "workloads/models/tiny-gpt2.json";
   pl_model model;
-  pl_job job = {.gbs = 16, .seq = pictures || tables ? 1 : 8, .dtype = PL_DTYPE_BF16, .flash = true};
+  pl_job job = job_of(16, pictures || tables ? 1 : 8, products);
   pl_strategy_tree tree;
   pl_tree_plan plan;
   pl_framework framework;
@@ -140,12 +151,15 @@ static void trees_are_equal(void **state) {
   (void)state;
   assert_int_equal(glob("workloads/strategies/*.yaml", 0, NULL, &found), 0);
   assert_true(found.gl_pathc >= 14);
-  for (size_t i = 0; i < found.gl_pathc; i++) {
+  for (size_t i = 0; i < N_PRODUCTS * found.gl_pathc; i++) {
     pl_arena arena;
     pl_error error = PL_ERROR_INIT;
+    size_t index = i / N_PRODUCTS;
+    int products = (int)(i % N_PRODUCTS);
     pl_arena_init(&arena, 0);
-    if (run_tree(found.gl_pathv[i], i, &arena, &error) != PL_OK) {
-      printf("%s, %s: %s\n", found.gl_pathv[i], frameworks[i % N_FRAMEWORKS], error.message);
+    if (run_tree(found.gl_pathv[index], index, products, &arena, &error) != PL_OK) {
+      printf("%s, %s, products %d: %s\n", found.gl_pathv[index], frameworks[index % N_FRAMEWORKS], products,
+             error.message);
       n_wrong++;
     }
     pl_arena_release(&arena);

@@ -33,13 +33,21 @@
 /* Of what is simulated, a program as it is written or as a tree makes it. */
 static const char *what_of(const pl_program_request *request) {
   if (request->program_path != NULL) return "--program";
-  return request->tree_path != NULL ? "a strategy tree" : request->inference ? "--inference" : "an ONNX file";
+  if (request->tree_path != NULL) return "a strategy tree";
+  return request->inference ? "--inference" : "a strategy that is simulated as a program";
 }
 
 static pl_code check_job(const pl_job_options *options, const pl_program_request *request, pl_error *error) {
   if (request->program_path != NULL) {
-    if (options->model_path == NULL && options->job.gbs == 0 && options->job.seq == 0) return PL_OK;
-    return pl_fail(error, PL_BAD_INPUT, "--program says model and batch itself: leave out --model, --gbs and --seq");
+    bool says_job = options->model_path != NULL || options->job.gbs != 0 || options->job.seq != 0,
+         says_ops = options->origin.dtype_is_given || options->origin.products_are_given || options->attention_is_given;
+    if (says_job)
+      return pl_fail(error, PL_BAD_INPUT, "--program says model and batch itself: leave out --model, --gbs and --seq");
+    if (says_ops)
+      return pl_fail(error, PL_BAD_INPUT,
+                     "--program says types and ops itself: leave out --dtype, --fp8, --fp4 and --attention, which are "
+                     "for 'paceline program print'");
+    return PL_OK;
   }
   if (options->model_path == NULL) return pl_fail(error, PL_BAD_INPUT, "--model is missing (a config.json)");
   if (options->job.gbs == 0) return pl_fail(error, PL_BAD_INPUT, "--gbs is missing (sequences per iteration)");
@@ -53,6 +61,13 @@ pl_code pl_program_options_check(const pl_job_options *options, const char *what
     return pl_fail(error, PL_BAD_INPUT,
                    "--op-profile: measured layers are not known of programs, and %s is simulated as one; leave it out",
                    what);
+  if (options->bucket_is_given || options->sends_are_given)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "%s has the framework's buckets (\"bucket_bytes\" of a profile) and sends what its program says; "
+                   "leave out --bucket-bytes and --pipeline-sends",
+                   what);
+  if (options->simulate.streams != PL_STREAMS_IN_ORDER)
+    return pl_fail(error, PL_UNSUPPORTED, "%s runs with --streams in-order", what);
   if (options->simulate.network == PL_NETWORK_SIMGRID || options->simulate.chunked)
     return pl_fail(error, PL_UNSUPPORTED, "%s runs on --network flow or analytic, with fluid collectives", what);
   return PL_OK;

@@ -100,6 +100,7 @@ bool pl_ir_kernel(const pl_ir_mesh *mesh, const pl_ir_function *function, const 
   if (strcmp(row->name, "product") == 0) {
     pl_ir_type second = local(mesh, function, op->inputs[1]);
     as_product(op, &first, &second, kernel);
+    kernel->dtype = (uint8_t)pl_ir_product_element(op, &first);
   }
   if (strstr(row->name, "attention") != NULL && strstr(row->name, "merge") == NULL) {
     pl_ir_type keys = local(mesh, function, op->inputs[1]), values = local(mesh, function, op->inputs[2]);

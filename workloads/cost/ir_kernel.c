@@ -134,6 +134,12 @@ static double positions_bytes(const launch *own, const pl_ir_op *op) {
   return 2 * elements_of(own, op->inputs[1]) * pl_ir_element_bytes(PL_IR_F32);
 }
 
+/* Copies but the first, and what is read to find the scale. */
+static double more_of_cast(const launch *own, const pl_ir_op *op) {
+  double more = (double)(pl_ir_integer_of(op, "copies", 1) - 1) * bytes_of(own, op->first_output);
+  return pl_ir_integer_of(op, "scaled", 0) != 0 ? more + bytes_of(own, op->inputs[0]) : more;
+}
+
 static double traffic(const launch *own) {
   double bytes = 0;
   bool positions = false;
@@ -150,6 +156,7 @@ static double traffic(const launch *own) {
     }
     if (is(op, "accumulate") && !positions) bytes += accumulated_bytes(own, op);
     if (is(op, "dropout")) bytes += elements_of(own, op->first_output); /* the mask */
+    if (is(op, "cast")) bytes += more_of_cast(own, op);
     if (is(op, "batch_norm")) bytes += bytes_of(own, op->inputs[0]);
     if (is(op, "batch_norm_backward")) bytes += 2 * bytes_of(own, op->inputs[2]);
   }
@@ -198,7 +205,8 @@ static bool as_products(const launch *own, pl_op *kernel) {
     else
       sum.k += shape.k;
   }
-  double element = pl_ir_element_bytes((pl_ir_element)type_of(own, first->inputs[0])->element), out = element;
+  double element = pl_ir_element_bytes(pl_ir_product_element(first, type_of(own, first->inputs[0]))),
+         out = pl_ir_element_bytes((pl_ir_element)type_of(own, first->first_output)->element);
   const pl_ir_op *accumulate = find(own, "accumulate");
   if (accumulate != NULL) out = 2 * pl_ir_element_bytes((pl_ir_element)type_of(own, accumulate->inputs[0])->element);
   pl_op_set_product(kernel, sum.batch, sum.m, sum.n, sum.k, element, out);
@@ -426,7 +434,7 @@ static bool describe(const launch *own, const pl_framework *framework, pl_catego
     return true;
   }
   if (product != NULL && as_products(own, kernel)) {
-    kernel->dtype = type_of(own, product->inputs[0])->element;
+    kernel->dtype = (uint8_t)pl_ir_product_element(product, type_of(own, product->inputs[0]));
     return true;
   }
   const pl_ir_op *scan = find_scan(own);

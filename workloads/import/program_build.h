@@ -21,7 +21,8 @@ typedef struct pl_model_program_options {
   bool fewer;    /* some replicas run fewer microbatches: n_microbatches * batch is more than gbs */
   int64_t seq;
   pl_ir_element element; /* of weights and activations; the loss is made in fp32 */
-  bool dropout;          /* where and as the file has it; false: none */
+  pl_ir_element narrow; /* PL_IR_F8, PL_IR_F4: what products of the layers' weights are computed in; else as all else */
+  bool dropout;         /* where and as the file has it; false: none */
 } pl_model_program_options;
 
 /* bf16, with dropout. */

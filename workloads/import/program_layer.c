@@ -221,7 +221,7 @@ static int32_t parallel(pl_program_writer *to, int32_t x, pl_layer_kind kind) {
 }
 
 void pl_program_layer(pl_program_writer *to, const char *name, pl_layer_kind kind) {
-  if (pl_write_function(to, name) == NULL) return;
+  if (pl_write_layer(to, name) == NULL) return;
   int32_t x = pl_write_argument(to, "x", "bsh");
   pl_write_result(to, to->model->norms.parallel_residual ? parallel(to, x, kind) : sequential(to, x, kind));
 }

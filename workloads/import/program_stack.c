@@ -124,7 +124,7 @@ static const char *name_of(pl_program_writer *to, const pl_stack_layer *layer) {
 static void write_layer(pl_program_writer *to, const pl_stack_layer *layer) {
   const char *name = name_of(to, layer);
   const pl_model *model = to->model;
-  if (pl_ir_function_find(to->module, name) != PL_IR_NONE || pl_write_function(to, name) == NULL) return;
+  if (pl_ir_function_find(to->module, name) != PL_IR_NONE || pl_write_layer(to, name) == NULL) return;
   int32_t x = pl_write_argument(to, "x", "bsh");
   if (layer->mixer != PL_MIXER_NONE) x = mixed(to, x, (pl_mixer)layer->mixer);
   if (layer->feed != PL_FEED_NONE) {

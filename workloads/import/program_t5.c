@@ -46,7 +46,7 @@ static int32_t added(pl_program_writer *to, const char *name, int32_t x, int32_t
 }
 
 static void layer(pl_program_writer *to, bool decodes) {
-  if (pl_write_function(to, decodes ? "decoder_layer" : "encoder_layer") == NULL) return;
+  if (pl_write_layer(to, decodes ? "decoder_layer" : "encoder_layer") == NULL) return;
   to->extent['f' - 'a'] = to->model->width.ffn_hidden;
   int32_t x = pl_write_argument(to, "x", "bsh"), bias = pl_write_argument(to, "bias", "stg");
   int32_t memory = decodes ? pl_write_argument(to, "memory", "bth") : PL_IR_NONE;

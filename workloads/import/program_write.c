@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "workloads/language/ir_product.h"
+
 enum { LETTERS_MAX = PL_IR_RANK_MAX };
 
 static pl_ir_name letter_name(char letter) {
@@ -34,7 +36,14 @@ pl_ir_type pl_write_type(const pl_program_writer *to, pl_ir_element element, con
 pl_ir_function *pl_write_function(pl_program_writer *to, const char *name) {
   to->function = pl_ir_function_add(to->module, name);
   to->n_dropouts = 0;
+  to->in_layer = false;
   return to->function;
+}
+
+pl_ir_function *pl_write_layer(pl_program_writer *to, const char *name) {
+  pl_ir_function *made = pl_write_function(to, name);
+  to->in_layer = true;
+  return made;
 }
 
 int32_t pl_write_argument(pl_program_writer *to, const char *name, const char *dims) {
@@ -139,10 +148,28 @@ int32_t pl_write_bias(pl_program_writer *to, const char *path, int32_t a, const 
   return a == PL_IR_NONE ? a : pl_write_two(to, "add", to->function->values[a].name, a, bias);
 }
 
+/* Whether a product of the layer at hand is one in the job's narrow type. */
+static bool is_narrow(const pl_program_writer *to, int32_t a, const char *weight) {
+  bool wanted = to->options->narrow == PL_IR_F8 || to->options->narrow == PL_IR_F4;
+  if (!to->in_layer || !wanted || strlen(weight) < 2) return false;
+  bool routes = strchr(weight, 'x') != NULL && pl_ir_type_find(&to->function->values[a].type, letter_name('x')) < 0;
+  return !routes;
+}
+
+static int32_t product_with(pl_program_writer *to, const char *path, int32_t a, int32_t w, const char *weight,
+                            const char *over) {
+  if (a == PL_IR_NONE || !is_narrow(to, a, weight)) return pl_write_product(to, path, a, w, over);
+  pl_ir_name names[LETTERS_MAX];
+  const pl_ir_attribute attributes[] = {pl_ir_names("over", names_of(over, names), names),
+                                        pl_ir_text(PL_IR_PRODUCT_NARROW, pl_ir_element_name(to->options->narrow)),
+                                        pl_ir_text(PL_IR_PRODUCT_AS, pl_ir_element_name(to->options->element))};
+  return op(to, "product", path, 2, (const int32_t[]){a, w}, 3, attributes);
+}
+
 int32_t pl_write_linear(pl_program_writer *to, const char *path, int32_t a, const char *weight, const char *over,
                         bool bias) {
   int32_t w = pl_write_param(to, path_of(to, path, "weight"), weight);
-  int32_t y = pl_write_product(to, path, a, w, over);
+  int32_t y = product_with(to, path, a, w, weight, over);
   if (!bias) return y;
   char own[LETTERS_MAX + 1];
   size_t n = 0;

@@ -23,12 +23,15 @@ typedef struct pl_program_writer {
   const pl_model_program_options *options;
   int64_t extent[26]; /* by letter */
   int32_t n_dropouts; /* each has a seed of its own */
+  bool in_layer;      /* the function is one whose products may be narrower than all else */
   bool alone;         /* one block, for its kernels: what they are not told apart by is left out */
   pl_error *error;
 } pl_program_writer;
 
 /* Begins function `name`; NULL: no memory. */
 pl_ir_function *pl_write_function(pl_program_writer *to, const char *name);
+/* The same of a layer, whose products with weights are computed in the job's narrow type. */
+pl_ir_function *pl_write_layer(pl_program_writer *to, const char *name);
 /* An argument, before any op. */
 int32_t pl_write_argument(pl_program_writer *to, const char *name, const char *dims);
 void pl_write_result(pl_program_writer *to, int32_t value);
@@ -51,7 +54,8 @@ int32_t pl_write_rename(pl_program_writer *to, int32_t a, const char *from, cons
 int32_t pl_write_cast(pl_program_writer *to, const char *name, int32_t a, pl_ir_element element);
 /* a itself where the probability is 0 or the job has no dropout. */
 int32_t pl_write_dropout(pl_program_writer *to, const char *name, int32_t a, double probability);
-/* a x `path`, and plus `path`.bias if asked for. `weight` are the letters of the weight. */
+/* a x `path`, and plus `path`.bias if asked for. `weight` are the letters of the weight. Routers (x among what is made)
+ * and products with a vector keep the type of all else. */
 int32_t pl_write_linear(pl_program_writer *to, const char *path, int32_t a, const char *weight, const char *over,
                         bool bias);
 /* a + `path`. */

@@ -4,6 +4,13 @@
 
 #include "workloads/language/ir_module.h"
 
+/* Attributes: the element type that operands are multiplied in, and that of the result. */
+#define PL_IR_PRODUCT_NARROW "narrow"
+#define PL_IR_PRODUCT_AS     "as"
+
+/* What a product is computed in: what `narrow` says, else its operands' type. */
+pl_ir_element pl_ir_product_element(const pl_ir_op *op, const pl_ir_type *first);
+
 typedef struct pl_ir_product {
   int64_t batch;   /* dimensions of both operands that stay */
   int64_t m, n;    /* those of the first alone, of the second alone */

@@ -295,6 +295,8 @@ const pl_ir_row pl_ir_rows_pointwise[] = {
      .n_outputs = 1,
      .typed = true,
      .linear = PL_IR_LINEAR_JOINT,
+     .attributes = {{"copies", PL_IR_INTEGER, false, "as many are written, 1 without it: as it is, and transposed"},
+                    {"scaled", PL_IR_INTEGER, false, "1: a is read for its largest element first"}},
      .infer = cast_infer,
      .flops = pl_ir_no_flops,
      .compute = pl_ir_compute_spread,

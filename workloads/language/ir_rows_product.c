@@ -5,14 +5,40 @@
 #include "workloads/language/ir_arrange.h"
 #include "workloads/language/ir_differ.h"
 #include "workloads/language/ir_operands.h"
+#include "workloads/language/ir_product.h"
+
+/* *element: what `attribute` says, unchanged where it is not there. */
+static pl_code said_element(const pl_ir_op *op, const char *attribute, uint8_t *element, pl_error *error) {
+  pl_ir_element said;
+  if (pl_ir_attribute_find(op, attribute) == NULL) return PL_OK;
+  if (!pl_ir_element_of(pl_ir_text_of(op, attribute), &said) || said == PL_IR_I32)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "%s=\"%.32s\" of product is no type to compute in: fp32, tf32, fp16, bf16, fp8, fp4", attribute,
+                   pl_ir_text_of(op, attribute));
+  *element = (uint8_t)said;
+  return PL_OK;
+}
+
+/* Both are of one type; or one may be in the type that they are multiplied in already, and so may both. */
+static pl_code check_elements(const pl_ir_op *op, const pl_ir_type *inputs, pl_error *error) {
+  uint8_t in = inputs[0].element, as = PL_IR_ELEMENT_COUNT;
+  PL_TRY(said_element(op, PL_IR_PRODUCT_NARROW, &in, error));
+  PL_TRY(said_element(op, PL_IR_PRODUCT_AS, &as, error));
+  for (int32_t k = 0; k < 2; k++)
+    PL_TRY(pl_ir_operand_is_number(op, inputs, k, error));
+  bool mixed =
+      pl_ir_attribute_find(op, PL_IR_PRODUCT_NARROW) != NULL && (inputs[0].element == in || inputs[1].element == in);
+  return mixed ? PL_OK : pl_ir_operands_are_numbers(op, inputs, error);
+}
 
 /* Dimensions of a that are not summed over, then those of b that a lacks; `order` puts them otherwise. */
 static pl_code product_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
-  PL_TRY(pl_ir_operands_are_numbers(op, inputs, error));
+  PL_TRY(check_elements(op, inputs, error));
   PL_TRY(pl_ir_operands_agree(op, inputs, error));
   for (int32_t k = 0; k < 2; k++)
     PL_TRY(pl_ir_operand_has_names(op, inputs, k, "over", error));
   pl_ir_type made = pl_ir_type_without(&inputs[0], op, "over");
+  PL_TRY(said_element(op, PL_IR_PRODUCT_AS, &made.element, error));
   for (int32_t i = 0; i < inputs[1].rank; i++) {
     if (pl_ir_type_find(&inputs[0], inputs[1].dims[i].name) >= 0) continue;
     if (made.rank == PL_IR_RANK_MAX)
@@ -161,12 +187,17 @@ static int32_t gradient_of(pl_ir_differ *differ, const pl_ir_op *op, int32_t k) 
   push_others(over, &n_over, other, own);
   for (int32_t i = 0; i < own->rank; i++)
     order[i] = own->dims[i].name;
+  const pl_ir_attribute *narrow = pl_ir_attribute_find(op, PL_IR_PRODUCT_NARROW);
   int32_t dc = pl_ir_differ_gradient(differ, op, 0), factor = pl_ir_differ_value(differ, op->inputs[1 - k]);
   const int32_t factors[] = {k == 0 ? dc : factor, k == 0 ? factor : dc};
   pl_ir_type natural = k == 0 ? natural_order(result, other, n_over, over) : natural_order(other, result, n_over, over);
-  pl_ir_attribute attributes[2];
+  pl_ir_attribute attributes[4];
   if (n_over > 0) attributes[n_attributes++] = pl_ir_names("over", n_over, over);
   if (!pl_ir_type_same_shape(&natural, own)) attributes[n_attributes++] = pl_ir_names("order", own->rank, order);
+  if (narrow != NULL) {
+    attributes[n_attributes++] = *narrow;
+    attributes[n_attributes++] = pl_ir_text(PL_IR_PRODUCT_AS, pl_ir_element_name((pl_ir_element)own->element));
+  }
   return pl_ir_differ_op(differ, "product", k == 0 ? "da" : "db", 2, factors, n_attributes, attributes);
 }
 
@@ -187,7 +218,10 @@ const pl_ir_row pl_ir_rows_product[] = {
      .missing = PL_IR_MISSING_SUM,
      .linear = PL_IR_LINEAR_EACH,
      .attributes = {{"over", PL_IR_NAMES, false, "dimensions of both that are summed over; without it none"},
-                    {"order", PL_IR_NAMES, false, "dimensions of the result; without it those of a, then b's own"}},
+                    {"order", PL_IR_NAMES, false, "dimensions of the result; without it those of a, then b's own"},
+                    {PL_IR_PRODUCT_NARROW, PL_IR_TEXT, false,
+                     "type that both are multiplied in: \"fp8\", \"fp4\"; an operand in a wider one has a copy in it"},
+                    {PL_IR_PRODUCT_AS, PL_IR_TEXT, false, "type of the result; without it that of a"}},
      .infer = product_infer,
      .flops = product_flops,
      .compute = product_compute,

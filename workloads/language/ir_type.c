@@ -13,6 +13,15 @@ double pl_ir_element_bytes(pl_ir_element element) {
   return element == PL_IR_I32 ? 4 : pl_dtype_bytes((pl_dtype)element);
 }
 
+bool pl_ir_element_of(const char *name, pl_ir_element *element) {
+  for (int i = 0; i < PL_IR_ELEMENT_COUNT; i++)
+    if (strcmp(pl_ir_element_name((pl_ir_element)i), name) == 0) {
+      *element = (pl_ir_element)i;
+      return true;
+    }
+  return false;
+}
+
 pl_ir_name pl_ir_name_of(const char *text) {
   pl_ir_name name = {{0}};
   size_t length = strlen(text);

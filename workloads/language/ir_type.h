@@ -37,6 +37,8 @@ typedef enum pl_ir_element {
 /* "fp32", "bf16", "i32" ...: pl_dtype_name's words. */
 const char *pl_ir_element_name(pl_ir_element element);
 double pl_ir_element_bytes(pl_ir_element element);
+/* The element of this name. False: there is none. */
+bool pl_ir_element_of(const char *name, pl_ir_element *element);
 
 /* What lies along an axis of the mesh; 0 .. rank - 1: that dimension is cut over it. */
 enum { PL_IR_SAME = -1, PL_IR_PARTIAL = -2, PL_IR_MAXIMUM = -3 };

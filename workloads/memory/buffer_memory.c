@@ -47,6 +47,10 @@ double pl_unsharded_bytes(const pl_buffer_facts *of) {
   return sum + unit_bytes / of->bytes.gradient_bytes * (of->made_bytes + (copied ? of->bytes.reduced_bytes : 0));
 }
 
+double pl_narrow_copies_bytes(const pl_buffer_facts *of) {
+  return of->framework->memory.caches_narrow_weights ? 2 * of->narrow : 0;
+}
+
 double pl_extra_gradient_bytes(const pl_buffer_facts *of) {
   return (of->zero >= 2 ? of->sharded : of->parameters) * of->bytes.extra_gradient_bytes;
 }

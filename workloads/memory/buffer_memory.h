@@ -17,6 +17,7 @@ typedef struct pl_buffer_facts {
   /* Parameters: of the rank where none are sharded, and where all are that it shares with others; of its largest
    * tensor, its largest block, and the two blocks in a row that have most. */
   double parameters, sharded, largest_parameters, largest_block, largest_pair;
+  double narrow; /* bytes of the weights that narrow products read, in their type */
 } pl_buffer_facts;
 
 /* Bytes. Copies of many tensors in one, and of one in a wider type. */
@@ -25,5 +26,7 @@ double pl_copied_bytes(const pl_buffer_facts *facts);
 double pl_unsharded_bytes(const pl_buffer_facts *facts);
 /* Gradients once more: in buckets, or the 16-bit ones of the last pass. */
 double pl_extra_gradient_bytes(const pl_buffer_facts *facts);
+/* Weights in the type of the products that read them, as they are and transposed, where the profile caches them. */
+double pl_narrow_copies_bytes(const pl_buffer_facts *facts);
 
 #endif

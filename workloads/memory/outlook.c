@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "workloads/language/ir_place.h"
+#include "workloads/language/ir_product.h"
 #include "workloads/language/ir_routing.h"
 #include "workloads/language/ir_table.h"
 
@@ -114,6 +115,35 @@ static bool is_gathered(const looking *own, const pl_ir_function *f, int32_t val
   const pl_ir_op *before = maker_of(f, op->inputs[0]);
   if (is(op, "all_gather")) return before != NULL && is(before, "param");
   return only_copies(own, f, op) && is_gathered(own, f, op->inputs[0]);
+}
+
+/* Of a product of those that `op` launches which has operand k of it for a weight. */
+static pl_ir_element narrow_in(const looking *own, const pl_ir_function *f, const pl_ir_op *op, int32_t k) {
+  const launched of = launched_by(own, f, op);
+  int32_t value = of.f == f ? op->inputs[k] : k; /* an argument of its kernel */
+  pl_ir_element element;
+  for (const pl_ir_op *each = of.first; each < of.end; each++)
+    if (is(each, "product") && each->inputs[1] == value &&
+        pl_ir_element_of(pl_ir_text_of(each, PL_IR_PRODUCT_NARROW), &element))
+      return element;
+  return PL_IR_ELEMENT_COUNT;
+}
+
+static pl_ir_element narrow_element(const looking *own, const pl_ir_function *f, int32_t value) {
+  pl_ir_element found = PL_IR_ELEMENT_COUNT;
+  for (int32_t i = 0; i < f->n_ops && found == PL_IR_ELEMENT_COUNT; i++)
+    for (int32_t k = 0; k < f->ops[i].n_inputs && found == PL_IR_ELEMENT_COUNT; k++) {
+      const pl_ir_op *op = &f->ops[i];
+      if (op->inputs[k] != value) continue;
+      bool passes = op->n_outputs == 1 && (is(op, "all_gather") || only_copies(own, f, op));
+      found = passes ? narrow_element(own, f, op->first_output) : narrow_in(own, f, op, k);
+    }
+  return found;
+}
+
+pl_ir_element pl_memory_narrow_element(const pl_ir_module *module, const pl_ir_function *f, int32_t value) {
+  const looking own = {.module = module};
+  return narrow_element(&own, f, value);
 }
 
 /* What is added up behind a collective, perhaps cast. */

@@ -36,6 +36,9 @@ typedef struct pl_outlook {
 
 /* Per function, from the arena; NULL: no memory. O(ops). */
 pl_outlook *pl_outlooks_take(const pl_ir_module *module, const pl_framework *framework, pl_arena *arena);
+/* The type in which narrow products of function f read a parameter, perhaps gathered and copied; PL_IR_ELEMENT_COUNT:
+ * none does. O(ops). */
+pl_ir_element pl_memory_narrow_element(const pl_ir_module *module, const pl_ir_function *f, int32_t value);
 /* What the op gives is no value that it makes. */
 bool pl_memory_op_reads(const pl_ir_op *op);
 

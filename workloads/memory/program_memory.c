@@ -187,6 +187,12 @@ static const pl_ir_op *gather_of(const pl_ir_function *f, const pl_ir_op *param)
   return NULL;
 }
 
+static double narrow_bytes(const walk *own, const pl_ir_function *f, const pl_ir_op *param, double n) {
+  if (!own->framework->memory.caches_narrow_weights) return 0;
+  pl_ir_element element = pl_memory_narrow_element(own->module, f, param->first_output);
+  return element != PL_IR_ELEMENT_COUNT ? n * pl_ir_element_bytes(element) : 0;
+}
+
 static void count_parameter(walk *own, const pl_ir_function *f, const pl_ir_op *op, double n, double narrow) {
   const pl_ir_op *gather = gather_of(f, op);
   own->made->parameters += n * (narrow < 4 ? own->state.parameter_bytes : narrow);
@@ -195,6 +201,7 @@ static void count_parameter(walk *own, const pl_ir_function *f, const pl_ir_op *
   own->gathers = own->gathers || gather != NULL;
   own->buffers.parameters += n;
   own->buffers.largest_parameters = fmax(own->buffers.largest_parameters, n);
+  own->buffers.narrow += narrow_bytes(own, f, op, n);
   own->block += n;
 }
 
@@ -459,7 +466,7 @@ static double buffers_of(walk *own, const pl_ir_class *class) {
   own->buffers.bytes = pl_training_state_of(&job, own->buffers.shares && !whole ? 2 : 1);
   own->buffers.sharded = own->elements + own->host_elements;
   return pl_copied_bytes(&own->buffers) + pipeline_buffer_bytes(own, class) + pl_unsharded_bytes(&own->buffers) +
-         pl_extra_gradient_bytes(&own->buffers);
+         pl_narrow_copies_bytes(&own->buffers) + pl_extra_gradient_bytes(&own->buffers);
 }
 
 static bool run_class(walk *own, const pl_ir_class *class) {
@@ -469,7 +476,7 @@ static bool run_class(walk *own, const pl_ir_class *class) {
   own->live = own->peak = own->elements = own->gradient_elements = own->block = own->block_before = own->added = 0;
   own->gathers = false;
   own->buffers.parameters = own->buffers.largest_parameters = own->buffers.largest_block = own->buffers.largest_pair =
-      0;
+      own->buffers.narrow = 0;
   own->host_elements = own->host_gradients = own->host_live = own->host_peak = 0;
   int32_t n_chunks = 0;
   for (int32_t i = 0; i < class->n_chunks; i++)

@@ -57,10 +57,37 @@ static double largest_pair(const pl_program *program, const pl_stage_program *ow
   return most;
 }
 
+/* Of a block: its weights that a product in a narrow type multiplies with, in that. */
+static double narrow_weight_bytes(const pl_block_program *block) {
+  double sum = 0;
+  for (uint32_t i = 0; i < block->forward.n_ops; i++) {
+    const pl_op *op = &block->forward.ops[i];
+    if (op->kind != PL_OP_GEMM || (op->dtype != PL_DTYPE_FP8 && op->dtype != PL_DTYPE_FP4)) continue;
+    for (int k = 0; k < PL_OP_INPUTS; k++) {
+      const pl_tensor *tensor = op->inputs[k] == PL_NONE ? NULL : &block->tensors[op->inputs[k]];
+      if (tensor == NULL || tensor->kind != PL_TENSOR_PARAMETER || !pl_tensor_is_matrix(tensor)) continue;
+      sum += tensor->size_bytes / pl_dtype_bytes((pl_dtype)tensor->dtype) * pl_dtype_bytes((pl_dtype)op->dtype);
+    }
+  }
+  return sum;
+}
+
+static double narrow_bytes(const pl_program *program, const pl_stage_program *own) {
+  const pl_strategy *strategy = program->strategy;
+  double sum = 0;
+  for (int32_t chunk = 0; chunk < strategy->vpp; chunk++) {
+    int32_t global = pl_strategy_chunk_at(strategy, own->stage, chunk);
+    for (int32_t index = strategy->boundary[global]; index < strategy->boundary[global + 1]; index++)
+      sum += narrow_weight_bytes(&program->blocks[pl_model_block_class(program->model, index)]);
+  }
+  return sum;
+}
+
 static pl_buffer_facts facts_of(const pl_program *program, int32_t stage) {
   const pl_stage_program *own = &program->stages[stage];
+  const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
   return (pl_buffer_facts){
-      .framework = pl_framework_or_ideal(program->job->framework),
+      .framework = framework,
       .bytes = program->training,
       .made_bytes = pl_dtype_bytes(program->job->dtype),
       .bucket_bytes = pl_program_bucket_bytes(program),
@@ -71,33 +98,8 @@ static pl_buffer_facts facts_of(const pl_program *program, int32_t stage) {
       .largest_parameters = own->largest_parameters,
       .largest_block = own->largest_block_parameters,
       .largest_pair = largest_pair(program, own),
+      .narrow = program->job->fp8 && framework->memory.caches_narrow_weights ? narrow_bytes(program, own) : 0,
   };
-}
-
-/* Of a block: its weights that a product in a narrow type multiplies with, as they are and transposed. */
-static double narrow_weight_bytes(const pl_block_program *block) {
-  double sum = 0;
-  for (uint32_t i = 0; i < block->forward.n_ops; i++) {
-    const pl_op *op = &block->forward.ops[i];
-    if (op->kind != PL_OP_GEMM || (op->dtype != PL_DTYPE_FP8 && op->dtype != PL_DTYPE_FP4)) continue;
-    for (int k = 0; k < PL_OP_INPUTS; k++) {
-      const pl_tensor *tensor = op->inputs[k] == PL_NONE ? NULL : &block->tensors[op->inputs[k]];
-      if (tensor == NULL || tensor->kind != PL_TENSOR_PARAMETER || !pl_tensor_is_matrix(tensor)) continue;
-      sum += 2 * tensor->size_bytes / pl_dtype_bytes((pl_dtype)tensor->dtype) * pl_dtype_bytes((pl_dtype)op->dtype);
-    }
-  }
-  return sum;
-}
-
-static double narrow_copies_bytes(const pl_program *program, const pl_stage_program *own) {
-  const pl_strategy *strategy = program->strategy;
-  double sum = 0;
-  for (int32_t chunk = 0; chunk < strategy->vpp; chunk++) {
-    int32_t global = pl_strategy_chunk_at(strategy, own->stage, chunk);
-    for (int32_t index = strategy->boundary[global]; index < strategy->boundary[global + 1]; index++)
-      sum += narrow_weight_bytes(&program->blocks[pl_model_block_class(program->model, index)]);
-  }
-  return sum;
 }
 
 static double buffer_bytes(const pl_program *program, int32_t stage, const pl_training_state *bytes) {
@@ -109,7 +111,7 @@ static double buffer_bytes(const pl_program *program, int32_t stage, const pl_tr
     sum += 2 * (largest_message(program, PL_FAMILY_DOWN_2, stage) + largest_message(program, PL_FAMILY_UP_2, stage));
   sum += pl_copied_bytes(&facts) + pipeline_buffer_bytes(program, own, bytes);
   sum += pl_unsharded_bytes(&facts);
-  if (program->job->fp8 && facts.framework->memory.caches_narrow_weights) sum += narrow_copies_bytes(program, own);
+  sum += pl_narrow_copies_bytes(&facts);
   return sum + pl_extra_gradient_bytes(&facts);
 }
 

@@ -59,8 +59,7 @@ bool pl_kernel_is_remade(const pl_ir_function *f, const pl_ir_op *keep, pl_kerne
   return made->keep != NULL && pl_ir_type_equal(made->type, &f->values[keep->inputs[0]].type);
 }
 
-/* The forward function of a backward one, by its name. */
-static const pl_ir_function *forward_of(const pl_ir_module *module, const char *name) {
+const pl_ir_function *pl_kernel_forward_of(const pl_ir_module *module, const char *name) {
   static const char *const ends[] = {".backward", ".weights"};
   for (size_t e = 0; e < sizeof ends / sizeof ends[0]; e++) {
     size_t length = strlen(name), end = strlen(ends[e]);
@@ -82,7 +81,7 @@ static const pl_ir_op *keep_at(const pl_ir_function *forward, const pl_ir_op *ke
 
 bool pl_kernel_remade_of(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *kept,
                          pl_kernel_remade *made) {
-  const pl_ir_function *forward = forward_of(module, f->name);
+  const pl_ir_function *forward = pl_kernel_forward_of(module, f->name);
   const pl_ir_op *keep = keep_at(forward, kept);
   return keep != NULL && pl_kernel_is_remade(forward, keep, made);
 }
@@ -102,7 +101,7 @@ bool pl_kernel_is_squared(const pl_ir_function *f, const pl_ir_op *keep, pl_kern
 
 bool pl_kernel_squared_of(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *kept,
                           pl_kernel_remade *made) {
-  const pl_ir_function *forward = forward_of(module, f->name);
+  const pl_ir_function *forward = pl_kernel_forward_of(module, f->name);
   const pl_ir_op *keep = keep_at(forward, kept);
   return keep != NULL && pl_kernel_is_squared(forward, keep, made);
 }
@@ -133,15 +132,14 @@ bool pl_kernel_is_exponentials(const pl_ir_function *f, const pl_ir_op *keep, bo
 
 bool pl_kernel_exponentials_of(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *kept, bool narrow,
                                pl_kernel_exponentials *made) {
-  const pl_ir_function *forward = forward_of(module, f->name);
+  const pl_ir_function *forward = pl_kernel_forward_of(module, f->name);
   const pl_ir_op *keep = keep_at(forward, kept);
   return keep != NULL && pl_kernel_is_exponentials(forward, keep, narrow, made);
 }
 
 /* ---- the fp32 copy of a norm in steps ---- */
 
-/* The backward function of a forward one, or that of its other half. */
-static const pl_ir_function *derived_of(const pl_ir_module *module, const pl_ir_function *f, const char *end) {
+const pl_ir_function *pl_kernel_derived_of(const pl_ir_module *module, const pl_ir_function *f, const char *end) {
   size_t length = strlen(f->name);
   for (int32_t i = 0; i < module->n_functions; i++) {
     const char *name = module->functions[i]->name;
@@ -171,12 +169,12 @@ bool pl_kernel_keeps_wide(const pl_ir_module *module, const pl_ir_function *f, c
   if (pl_ir_element_bytes((pl_ir_element)f->values[keep->inputs[0]].type.element) >= 4) return false;
   for (int32_t i = 0; i < f->n_ops; i++)
     normed = normed || (is_norm(f, &f->ops[i], "rms_norm") && f->ops[i].inputs[0] == keep->inputs[0]);
-  return normed && is_read(derived_of(module, f, ".backward"), keep->path, &by_norms) && by_norms &&
-         !is_read(derived_of(module, f, ".weights"), keep->path, &by_weights);
+  return normed && is_read(pl_kernel_derived_of(module, f, ".backward"), keep->path, &by_norms) && by_norms &&
+         !is_read(pl_kernel_derived_of(module, f, ".weights"), keep->path, &by_weights);
 }
 
 bool pl_kernel_kept_is_wide(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *kept) {
-  const pl_ir_function *forward = forward_of(module, f->name);
+  const pl_ir_function *forward = pl_kernel_forward_of(module, f->name);
   const pl_ir_op *keep = keep_at(forward, kept);
   return keep != NULL && pl_kernel_keeps_wide(module, forward, keep);
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "workloads/fuse/kernel_groups.h"
+#include "workloads/passes/kernel_narrow.h"
 #include "workloads/passes/kernel_steps.h"
 
 typedef enum writing_mark { UNSEEN = 0, UNDER_WAY, WRITTEN } writing_mark;
@@ -26,6 +27,7 @@ typedef struct writing {
   int32_t *next_of;      /* per op: the next of its group, PL_IR_NONE: none */
   int32_t *callees;      /* per function of the module before: in the new one */
   int32_t *meets_before; /* per op that meets others: the one before it */
+  pl_kernel_narrowing narrowing;
 } writing;
 
 /* ---- order ---- */
@@ -179,7 +181,9 @@ static bool write_kernel(writing *w, int32_t group) {
   int32_t callee = w->to->n_functions - 1;
   for (int32_t i = 0; i < n_inputs; i++) {
     const pl_ir_value *value = &w->own.read.f->values[inputs[i]];
-    w->inside[inputs[i]] = pl_ir_argument(w->to, kernel, value->name, &value->type);
+    int32_t given = w->map[inputs[i]];
+    if (given == PL_IR_NONE) return true; /* no memory */
+    w->inside[inputs[i]] = pl_ir_argument(w->to, kernel, value->name, &w->function->values[given].type);
   }
   for (int32_t i = group; i != PL_IR_NONE; i = w->next_of[i]) {
     const pl_ir_op *op = pl_read_op(&w->own.read, i);
@@ -221,9 +225,11 @@ static void write_op(writing *w, int32_t index) {
 
 static void write_group(writing *w, int32_t group) {
   bool several = w->next_of[group] != PL_IR_NONE;
-  if (several && write_kernel(w, group)) return;
-  for (int32_t i = group; i != PL_IR_NONE; i = w->next_of[i])
+  if (!several && pl_narrowing_writes(&w->narrowing, group)) return;
+  pl_narrowing_swap(&w->narrowing, group);
+  for (int32_t i = several && write_kernel(w, group) ? PL_IR_NONE : group; i != PL_IR_NONE; i = w->next_of[i])
     write_op(w, i);
+  pl_narrowing_swap_back(&w->narrowing);
 }
 
 /* ---- functions ---- */
@@ -251,6 +257,7 @@ static pl_code write_function(writing *w, const pl_ir_module *from, int32_t inde
     return no_memory(error);
   pl_kernel_groups_find(&w->own);
   order_ops(w);
+  if (!pl_narrowing_begin(&w->narrowing, &w->own, w->function, w->next_of, w->map, w->scratch)) return no_memory(error);
   w->function->name = pl_arena_strdup(w->to->arena, f->name);
   w->function->place = f->place;
   for (int32_t i = 0; i < f->n_arguments; i++)
@@ -304,6 +311,7 @@ static pl_code write(const pl_ir_module *from, const pl_framework *framework, pl
   writing w = {
       .from = from, .to = made, .scratch = scratch, .callees = PL_TAKE(scratch, int32_t, from->n_functions + 1)};
   if (w.callees == NULL || !pl_kernel_packs_find(from, framework, scratch, &packs)) return no_memory(error);
+  pl_narrowing_init(&w.narrowing, from, made, framework);
   for (int32_t i = 0; i < from->n_functions; i++)
     PL_TRY(write_function(&w, from, i, framework, &packs, error));
   return write_classes(&w, from, error);

@@ -70,12 +70,26 @@ pl_batch_cut pl_batch_cut_of(const pl_job *job, const pl_strategy *strategy) {
   return cut;
 }
 
+static pl_code check_narrow(const pl_model *model, const pl_job *job, pl_error *error) {
+  if (!job->fp8) return PL_OK;
+  if (pl_dtype_bytes(job->dtype) != 2)
+    return pl_fail(error, PL_BAD_INPUT, "%s: products in fp8 need everything else in 16 bits (fp16 or bf16), not %s",
+                   model->name, pl_dtype_name(job->dtype));
+  if (model->program.onnx == NULL) return PL_OK;
+  return pl_fail(error, PL_UNSUPPORTED,
+                 "%s: which products of an ONNX file are a layer's is not known, and so not which are in %s: leave it "
+                 "out, or write narrow=\"%s\" behind those of the program (paceline program print)",
+                 model->name, job->fp4 ? "fp4" : "fp8", job->fp4 ? "fp4" : "fp8");
+}
+
 pl_code pl_model_program_of(const pl_model *model, const pl_job *job, pl_batch_cut cut, pl_arena *arena,
                             pl_ir_module *module, pl_error *error) {
   pl_model_program_options options = pl_model_program_defaults(job->gbs, cut.n, job->seq);
   options.batch = cut.samples;
   options.fewer = cut.fewer;
   options.element = (pl_ir_element)job->dtype;
+  PL_TRY(check_narrow(model, job, error));
+  if (job->fp8) options.narrow = job->fp4 ? PL_IR_F4 : PL_IR_F8;
   PL_TRY(pl_model_program_build(model, &options, arena, module, error));
   return job->flash ? PL_OK : pl_ir_unfuse(module, error);
 }
