@@ -156,8 +156,8 @@ pl_code pl_ir_graph_send_buckets(pl_ir_graphing *own, bool all) {
   return PL_OK;
 }
 
-static pl_code put_shard(pl_ir_graphing *own, pl_ir_reduction *reduction) {
-  pl_ir_bucket *shards = &own->shards;
+static pl_code put_shard(pl_ir_graphing *own, pl_ir_reduction *reduction, uint8_t shard) {
+  pl_ir_bucket *shards = &own->shards[shard - 1];
   shards->members = (pl_ir_reduction **)pl_arena_grown(own->arena, (const void *)shards->members, shards->n, 1,
                                                        sizeof(pl_ir_reduction *), &shards->room);
   if (shards->members == NULL) return pl_ir_graph_no_memory(own);
@@ -172,7 +172,8 @@ static pl_code added(pl_ir_graphing *own, const pl_ir_op *accumulate, const pl_i
   pl_ir_reduction *reduction = find(own, path);
   if (reduction == NULL) return PL_OK;
   bool whole = own->is_last && ++reduction->n_added >= reduction->n_adds;
-  if (shard != NULL && shard->is_shard) return whole || reduction->in_host ? put_shard(own, reduction) : PL_OK;
+  if (shard != NULL && shard->shard > 0)
+    return whole || reduction->in_host ? put_shard(own, reduction, shard->shard) : PL_OK;
   if (reduction->in_host) PL_TRY(pl_ir_graph_offload_sum(own, path, shard != NULL ? shard->tasks : NULL, whole));
   if (own->is_last && !whole) return PL_OK;
   if (shard != NULL && shard->tasks != NULL)
@@ -216,7 +217,7 @@ bool pl_ir_graph_adds_shards(const pl_ir_graphing *own, const pl_ir_op *op, uint
   if ((does & PL_IR_DOES_STORE) != 0) return true; /* for the next iteration */
   if ((does & PL_IR_DOES_ONLY_ADD) == 0) return false;
   for (int32_t i = 0; i < op->n_inputs; i++)
-    if (values[op->inputs[i]].tasks == NULL && !values[op->inputs[i]].is_shard) return false;
+    if (values[op->inputs[i]].tasks == NULL && values[op->inputs[i]].shard == 0) return false;
   return true;
 }
 
@@ -238,33 +239,50 @@ pl_code pl_ir_graph_defer_shard(pl_ir_graphing *own, const pl_ir_function *f, co
     return PL_OK;
   if (own->framework->gradients.overlaps_gradients && !own->framework->gathers.gathers_ahead) return PL_OK;
   const pl_ir_meeting meeting = pl_ir_graph_meeting_of(own, f, op);
-  if (own->shards.meeting.axes != meeting.axes) PL_TRY(pl_ir_graph_send_shards(own, true));
-  double bytes = own->shards.meeting.bytes + meeting.bytes;
-  own->shards.meeting = meeting;
-  own->shards.meeting.bytes = bytes;
-  values[op->first_output].is_shard = true;
+  uint32_t i = 0;
+  while (i < own->n_shards && own->shards[i].meeting.axes != meeting.axes)
+    i++;
+  if (i == PL_IR_BUCKETS_MAX) return PL_OK;
+  if (i == own->n_shards) own->shards[own->n_shards++] = (pl_ir_bucket){.meeting = {.axes = meeting.axes}};
+  double bytes = own->shards[i].meeting.bytes + meeting.bytes;
+  own->shards[i].meeting = meeting;
+  own->shards[i].meeting.bytes = bytes;
+  values[op->first_output].shard = (uint8_t)(i + 1);
   *deferred = true;
   return PL_OK;
 }
 
-pl_code pl_ir_graph_send_shards(pl_ir_graphing *own, bool all) {
-  const pl_ir_bucket shards = own->shards;
-  bool waits = !own->framework->gradients.overlaps_gradients;
-  double full = own->framework->gradients.bucket_bytes > 0 ? own->framework->gradients.bucket_bytes : 1e300;
-  pl_ir_arrival arrival = {.tasks = NULL};
-  if (shards.meeting.axes == 0 || (waits && !all && shards.meeting.bytes < full)) return PL_OK;
-  PL_TRY(pl_ir_graph_flush(own));
-  PL_TRY(pl_ir_graph_meet(own, &shards.meeting, false, NULL, &arrival));
-  own->shards = (pl_ir_bucket){0};
-  for (uint32_t i = 0; i < shards.n; i++) {
-    pl_ir_reduction *member = shards.members[i];
+/* Whoever reduces them has them now. */
+static pl_code reduced(pl_ir_graphing *own, const pl_ir_bucket *shards, const pl_ir_arrival *arrival) {
+  for (uint32_t i = 0; i < shards->n; i++) {
+    pl_ir_reduction *member = shards->members[i];
     bool whole = member->n_added >= member->n_adds; /* they are counted in the last pass */
-    if (member->in_host) PL_TRY(pl_ir_graph_offload_sum(own, member->path, arrival.tasks, whole));
+    if (member->in_host) PL_TRY(pl_ir_graph_offload_sum(own, member->path, arrival->tasks, whole));
     if (!whole) continue;
-    member->tasks = arrival.tasks;
-    PL_TRY(pl_ir_graph_offload_gradient(own, member->path, arrival.tasks));
+    member->tasks = arrival->tasks;
+    PL_TRY(pl_ir_graph_offload_gradient(own, member->path, arrival->tasks));
   }
-  if (waits) PL_TRY(pl_ir_graph_await(own, &arrival));
+  return PL_OK;
+}
+
+pl_code pl_ir_graph_send_shards(pl_ir_graphing *own, bool all) {
+  pl_ir_bucket shards[PL_IR_BUCKETS_MAX];
+  uint32_t n = own->n_shards;
+  bool waits = !own->framework->gradients.overlaps_gradients;
+  double full = own->framework->gradients.bucket_bytes > 0 ? own->framework->gradients.bucket_bytes : 1e300, bytes = 0;
+  pl_ir_arrival arrivals[PL_IR_BUCKETS_MAX] = {{.tasks = NULL}};
+  for (uint32_t i = 0; i < n; i++)
+    bytes += own->shards[i].meeting.bytes;
+  if (n == 0 || (waits && !all && bytes < full)) return PL_OK;
+  memcpy(shards, own->shards, n * sizeof *shards);
+  own->n_shards = 0;
+  PL_TRY(pl_ir_graph_flush(own));
+  for (uint32_t i = 0; i < n; i++)
+    PL_TRY(pl_ir_graph_meet(own, &shards[i].meeting, false, NULL, &arrivals[i]));
+  for (uint32_t i = 0; i < n; i++)
+    PL_TRY(reduced(own, &shards[i], &arrivals[i]));
+  for (uint32_t i = 0; i < n && waits; i++)
+    PL_TRY(pl_ir_graph_await(own, &arrivals[i]));
   return waits && all ? pl_ir_graph_flush(own) : PL_OK; /* behind a step nothing is left to wait for */
 }
 
@@ -332,24 +350,36 @@ static bool gathers_param(const pl_ir_function *f, const pl_ir_op *op) {
   return maker != PL_IR_NONE && is(&f->ops[maker], "param");
 }
 
+/* The place among `all` of the one over these axes; n of them are known. */
+static uint32_t place_of(const pl_ir_meeting *all, uint32_t n, uint32_t axes) {
+  uint32_t i = 0;
+  while (i < n && all[i].axes != axes)
+    i++;
+  return i;
+}
+
+/* One for each group that parameters are gathered over: experts and all else may have others. */
 pl_code pl_ir_graph_gather(pl_ir_graphing *own, const pl_ir_function *f, pl_ir_arrival *values) {
-  pl_ir_meeting all = {.axes = 0};
-  bool any = false;
+  pl_ir_meeting all[PL_IR_BUCKETS_MAX];
+  pl_ir_arrival arrivals[PL_IR_BUCKETS_MAX];
+  uint32_t n = 0;
   if (own->module->level != PL_IR_KERNELS || !own->framework->gathers.gathers_ahead) return PL_OK;
   for (int32_t i = 0; i < f->n_ops; i++) {
     if (!gathers_param(f, &f->ops[i])) continue;
     const pl_ir_meeting one = pl_ir_graph_meeting_of(own, f, &f->ops[i]);
-    if (any && one.axes != all.axes) return PL_OK; /* one by one */
-    double bytes = all.bytes + one.bytes;
-    all = one;
-    all.bytes = bytes;
-    any = true;
+    uint32_t at = place_of(all, n, one.axes);
+    if (at == PL_IR_BUCKETS_MAX) return PL_OK; /* one by one */
+    double bytes = at < n ? all[at].bytes : 0;
+    all[at] = one;
+    all[at].bytes += bytes;
+    if (at == n) n++;
   }
-  if (!any) return PL_OK;
-  pl_ir_arrival arrival;
+  if (n == 0) return PL_OK;
   PL_TRY(pl_ir_graph_flush(own));
-  PL_TRY(pl_ir_graph_meet(own, &all, true, NULL, &arrival));
+  for (uint32_t i = 0; i < n; i++)
+    PL_TRY(pl_ir_graph_meet(own, &all[i], true, NULL, &arrivals[i]));
   for (int32_t i = 0; i < f->n_ops; i++)
-    if (gathers_param(f, &f->ops[i])) values[f->ops[i].first_output] = arrival;
+    if (gathers_param(f, &f->ops[i]))
+      values[f->ops[i].first_output] = arrivals[place_of(all, n, pl_ir_graph_meeting_of(own, f, &f->ops[i]).axes)];
   return pl_ir_graph_act(own, &(pl_ir_act){.kind = PL_IR_ACT_UNIT});
 }

@@ -47,7 +47,7 @@ typedef struct pl_ir_price {
 typedef struct pl_ir_arrival {
   uint32_t *tasks; /* per device of the crew */
   bool began;      /* with the product whose output it takes (ir_graph_beside.c) */
-  bool is_shard;   /* of a gradient, whose reduction is still to begin (pl_ir_graph_send_shards) */
+  uint8_t shard;   /* of a gradient, whose reduction is still to begin: which of pl_ir_graphing's shards, from 1 */
 } pl_ir_arrival;
 
 /* A collective to be. */
@@ -269,7 +269,8 @@ typedef struct pl_ir_graphing {
   pl_ir_reductions *reduced;    /* of the class that is made */
   pl_ir_bucket buckets[PL_IR_BUCKETS_MAX];
   uint32_t n_buckets;
-  pl_ir_bucket shards;                      /* that go out behind the next function's gather; no axes: none */
+  pl_ir_bucket shards[PL_IR_BUCKETS_MAX]; /* by axes: that go out behind the next function's gathers */
+  uint32_t n_shards;
   pl_ir_meeting gathers[PL_IR_BUCKETS_MAX]; /* of the update, by axes: new parameters on their way to be stored */
   uint32_t n_gathers, n_gathered[PL_IR_BUCKETS_MAX]; /* of each, parameters */
   pl_ir_arrival

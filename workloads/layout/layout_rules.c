@@ -104,11 +104,20 @@ static int32_t free_dim(const pl_layout_rules *rules, const pl_ir_type *type, co
   return -1;
 }
 
+/* Of experts that tensor ranks have whole, as ZeRO has replicas: each with tokens of its own. */
+static bool are_replicas(const pl_layout_rules *rules, int32_t axis, const char *path, const pl_ir_type *type) {
+  return rules->whole_experts && rules->on[axis].role == PL_AXIS_TENSOR &&
+         pl_layout_may_cut(rules, axis, pl_ir_name_of("s")) && is_of_experts(path, type);
+}
+
 /* Over the axes that are said for this tensor, all of them on one dimension. */
-static void cut_further(const pl_layout_rules *rules, pl_layout_tensor tensor, pl_ir_type *type) {
+static void cut_further(const pl_layout_rules *rules, pl_layout_tensor tensor, const char *path, pl_ir_type *type) {
   bool over[PL_IR_AXES_MAX] = {false};
-  for (int32_t axis = 0; axis < rules->mesh.n_axes; axis++)
-    over[axis] = rules->on[axis].extra[tensor] && type->on[axis] == PL_IR_SAME;
+  for (int32_t axis = 0; axis < rules->mesh.n_axes; axis++) {
+    bool said = rules->on[axis].extra[tensor];
+    bool shared = tensor != PL_LAYOUT_KEPT && rules->zero > (int32_t)tensor && are_replicas(rules, axis, path, type);
+    over[axis] = (said || shared) && type->on[axis] == PL_IR_SAME;
+  }
   int32_t dim = free_dim(rules, type, over);
   for (int32_t axis = 0; dim >= 0 && axis < rules->mesh.n_axes; axis++)
     if (over[axis]) type->on[axis] = (int8_t)dim;
@@ -125,26 +134,27 @@ static void parameter(const pl_layout_rules *rules, const char *path, pl_ir_type
 
 void pl_layout_parameter(const pl_layout_rules *rules, const char *path, pl_ir_type *type) {
   parameter(rules, path, type);
-  cut_further(rules, PL_LAYOUT_PARAMETERS, type);
+  cut_further(rules, PL_LAYOUT_PARAMETERS, path, type);
 }
 
 void pl_layout_state(const pl_layout_rules *rules, const char *path, pl_ir_type *type) {
   parameter(rules, path, type);
-  cut_further(rules, PL_LAYOUT_STATES, type);
+  cut_further(rules, PL_LAYOUT_STATES, path, type);
 }
 
 bool pl_layout_gradient(const pl_layout_rules *rules, const char *path, pl_ir_type *type) {
   bool further = false;
   for (int32_t axis = 0; axis < rules->mesh.n_axes; axis++)
-    further = further || rules->on[axis].extra[PL_LAYOUT_GRADIENTS];
+    further = further || rules->on[axis].extra[PL_LAYOUT_GRADIENTS] ||
+              (rules->zero > PL_LAYOUT_GRADIENTS && are_replicas(rules, axis, path, type));
   if (!further) return false;
   parameter(rules, path, type);
-  cut_further(rules, PL_LAYOUT_GRADIENTS, type);
+  cut_further(rules, PL_LAYOUT_GRADIENTS, path, type);
   return true;
 }
 
 void pl_layout_kept(const pl_layout_rules *rules, pl_ir_type *type) {
-  cut_further(rules, PL_LAYOUT_KEPT, type);
+  cut_further(rules, PL_LAYOUT_KEPT, "", type);
 }
 
 /* Whether it lies on the dimension that it is handed on with. */

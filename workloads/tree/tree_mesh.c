@@ -313,7 +313,8 @@ static pl_code take_rules(const meshing *all, const pl_tree_spec *spec, pl_layou
   range ranges[4 * PL_IR_AXES_MAX];
   memset(rules, 0, sizeof(*rules)); /* leaves are compared as bytes */
   rules->mesh = own->plan->mesh;
-  rules->whole_experts = own->tree->strategy.pp > 0 && !pl_strategy_cuts_experts(&own->tree->strategy);
+  rules->whole_experts = recipe && !pl_strategy_cuts_experts(&own->tree->strategy);
+  rules->zero = recipe ? own->tree->strategy.zero : 0;
   for (int32_t axis = 0; axis < all->n_axes; axis++) {
     pl_layout_use *use = &rules->on[first + axis];
     use->role = PL_AXIS_REPLICATED;
