@@ -50,6 +50,16 @@ static double launches_of(const pl_ir_graphing *own, const pl_ir_function *f, co
   return grouped ? (double)kernel->batch : 1;
 }
 
+/* Shards of gradients are added by whoever reduces them (ir_graph_gradients.c): nothing is launched beside. */
+static bool adds_shards(const pl_ir_function *f, const pl_ir_op *op, uint16_t does) {
+  bool all = (does & PL_IR_DOES_ONLY_ADD) != 0 && op->n_inputs > 0;
+  for (int32_t i = 0; all && i < op->n_inputs; i++) {
+    int32_t maker = f->values[op->inputs[i]].op;
+    all = maker != PL_IR_NONE && pl_ir_op_is(&f->ops[maker], "reduce_scatter");
+  }
+  return all;
+}
+
 /* Of a function in a pass, through its calls. */
 static pl_code load_of(pl_ir_graphing *own, int32_t function, pl_category category, const pl_ir_load **load) {
   int32_t pass = category == PL_CATEGORY_FORWARD ? 0 : 1;
@@ -61,8 +71,10 @@ static pl_code load_of(pl_ir_graphing *own, int32_t function, pl_category catego
   if (strstr(f->name, "layer") != NULL && strchr(f->name, '.') == NULL) made->host_s += own->framework->launch.layer_s;
   if (strstr(f->name, "layer") != NULL && strstr(f->name, ".backward") != NULL)
     made->host_s += own->framework->launch.layer_s;
+  const pl_ir_doing *doing = pl_ir_graph_doing(own, function);
   int32_t outer = own->function;
   pl_category before = own->category;
+  if (doing == NULL) return pl_ir_graph_no_memory(own);
   for (int32_t i = 0; i < f->n_ops; i++) {
     const pl_ir_op *op = &f->ops[i];
     if (op->callee != PL_IR_NONE && op->row != own->kernel) {
@@ -77,6 +89,7 @@ static pl_code load_of(pl_ir_graphing *own, int32_t function, pl_category catego
       PL_TRY(add_meeting(own, f, op, made));
       continue;
     }
+    if (adds_shards(f, op, doing->ops[i])) continue;
     own->function = function;
     own->category = category;
     const pl_ir_price *price = pl_ir_graph_price(own, op);

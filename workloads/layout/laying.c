@@ -48,7 +48,9 @@ static double input_cost(const pl_laying *part, const pl_ir_op *op, int32_t k, i
   const pl_ir_type *type = &part->to->values[variants->value[0]].type;
   bool parameter = is_row(maker(part, op->inputs[k]), "param");
   bool may_move = (is_gathered(part, axis) || how == ANY_WAY) && to == PL_IR_SAME && !holds_experts(part, type, axis);
+  bool state = part->update && is_row(maker(part, op->inputs[k]), "state"); /* who has it updates it */
   if (parameter && type->on[axis] != to && !part->update && !may_move) return HUGE_VAL;
+  if (state && type->on[axis] != to && how != ANY_WAY) return HUGE_VAL;
   for (int32_t i = 0; i < variants->n; i++)
     if (part->to->values[variants->value[i]].type.on[axis] == to) return 0;
   return pl_laying_cost(part, type->on[axis], to, axis,

@@ -497,6 +497,8 @@ static bool run_class(walk *own, const pl_ir_class *class) {
   own->made->optimizer = own->elements * own->state.optimizer_bytes;
   own->made->host = own->host_elements * own->state.optimizer_bytes + own->host_gradients + own->host_peak;
   own->made->buffers = buffers_of(own, class);
+  if (own->buffers.zero == 2 && own->state.cast_bytes > 0) /* FSDP's fp32 weights; what is computed with is a copy */
+    own->made->parameters -= (own->buffers.parameters - own->buffers.sharded) * own->state.parameter_bytes;
   double update =
       own->elements * own->state.update_bytes * (own->framework->update.lists_update && own->buffers.zero == 0 ? 2 : 1);
   if (own->framework->update.holds_update) {
