@@ -116,11 +116,48 @@ static const pl_ir_groups *groups_of(pl_ir_graphing *own, const pl_ir_op *op) {
   return pl_ir_graph_groups_over(own, axes_of(&own->module->mesh, op));
 }
 
+/* ---- exchanges with experts over several axes, which are one among all of these devices ---- */
+
+static bool exchanges(const pl_ir_op *op, const char *which) {
+  return pl_ir_op_is(op, "all_to_all") && pl_ir_op_has_name(op, which, pl_ir_name_of("x"));
+}
+
+/* The op that reads a value if there is one only; NULL: else, or it is handed back. */
+static const pl_ir_op *reader_of(const pl_ir_function *f, int32_t value) {
+  const pl_ir_op *found = NULL;
+  for (int32_t i = 0; i < f->n_results; i++)
+    if (f->results[i] == value) return NULL;
+  for (int32_t i = 0; i < f->n_ops; i++)
+    for (int32_t k = 0; k < f->ops[i].n_inputs; k++) {
+      if (f->ops[i].inputs[k] != value) continue;
+      if (found != NULL) return NULL;
+      found = &f->ops[i];
+    }
+  return found;
+}
+
+bool pl_ir_graph_is_leg(const pl_ir_function *f, const pl_ir_op *op) {
+  bool to = exchanges(op, "to"), from = exchanges(op, "from");
+  const pl_ir_op *next = to || from ? reader_of(f, op->first_output) : NULL;
+  return next != NULL && ((to && exchanges(next, "to")) || (from && exchanges(next, "from")));
+}
+
+/* Of the legs in front of it too. */
+static uint32_t axes_of_legs(const pl_ir_mesh *mesh, const pl_ir_function *f, const pl_ir_op *op) {
+  uint32_t axes = axes_of(mesh, op);
+  int32_t before = op->n_inputs > 0 ? f->values[op->inputs[0]].op : PL_IR_NONE;
+  while (before != PL_IR_NONE && pl_ir_op_is(op, "all_to_all") && pl_ir_graph_is_leg(f, &f->ops[before])) {
+    axes |= axes_of(mesh, &f->ops[before]);
+    before = f->values[f->ops[before].inputs[0]].op;
+  }
+  return axes;
+}
+
 pl_ir_meeting pl_ir_graph_meeting_of(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op) {
   /* what of it is there: workloads/language/ir_routing.h */
   double share = pl_ir_routed_share(&own->routing, &f->values[op->inputs[0]].type);
   pl_ir_meeting made = {.kind = collective_of(op),
-                        .axes = axes_of(&own->module->mesh, op),
+                        .axes = axes_of_legs(&own->module->mesh, f, op),
                         .of_tokens = share < 1 && collective_of(op) == PL_ALL_TO_ALL,
                         .bytes = pl_ir_collective_bytes(&own->module->mesh, f, op) * share,
                         .label = pl_ir_row_at(op->row)->name};
@@ -354,6 +391,10 @@ pl_code pl_ir_graph_move(pl_ir_graphing *own, const pl_ir_function *f, const pl_
   if (strncmp(name, "halo", 4) == 0) return halo(own, f, op, input, output);
   if (strncmp(name, "ring_", 5) != 0) {
     if (output->tasks != NULL) return PL_OK; /* on its way since before */
+    if (pl_ir_graph_is_leg(f, op)) {
+      *output = *input; /* the last leg sends it */
+      return PL_OK;
+    }
     const pl_ir_meeting meeting = known_meeting(own, f, op);
     return collective(own, &meeting, input, output);
   }
