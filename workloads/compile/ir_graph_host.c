@@ -107,30 +107,41 @@ static pl_code load_of(pl_ir_graphing *own, int32_t function, pl_category catego
   return PL_OK;
 }
 
-/* Seconds by which the host is late in a step, on each profile. */
-static void find_late(pl_ir_graphing *own, bool forward, const pl_ir_load *first, const pl_ir_load *second) {
+enum { PASSES = PL_IR_STEP_W + 1 };
+
+/* Seconds by which the host is late in one of n passes, on each profile. */
+static void find_late(pl_ir_graphing *own, int32_t n, const pl_ir_load *const *loads, int32_t which) {
   const pl_framework *framework = own->framework;
   bool waits = framework->launch.host_window == PL_HOST_PASS && own->module->n_classes > 1;
   for (uint32_t p = 0; p < own->cluster->n_profiles; p++) {
-    const pl_ir_load *step = forward ? first : second;
-    PL_ASSERT(step != NULL);
-    double alone = fmax(0, step->host_s - step->device_s[p]);
-    own->late_s[p] = framework->launch.host_window == PL_HOST_KERNEL ? step->host_s : alone;
-    if (waits || framework->launch.host_window == PL_HOST_KERNEL || first == NULL || second == NULL) continue;
-    double rest = fmax(0, first->host_s + second->host_s - first->device_s[p] - second->device_s[p]);
-    double of_first = fmin(fmax(0, first->host_s - first->device_s[p]), rest);
-    own->late_s[p] = forward ? of_first : rest - of_first;
+    double rest = 0; /* that no device time covers */
+    for (int32_t i = 0; i < n; i++)
+      rest += loads[i]->host_s - loads[i]->device_s[p];
+    rest = fmax(0, rest);
+    for (int32_t i = 0; i <= which; i++) {
+      double alone = fmax(0, loads[i]->host_s - loads[i]->device_s[p]);
+      own->late_s[p] = i + 1 < n ? fmin(alone, rest) : rest;
+      rest -= own->late_s[p];
+    }
+    if (waits) own->late_s[p] = fmax(0, loads[which]->host_s - loads[which]->device_s[p]);
+    if (framework->launch.host_window == PL_HOST_KERNEL) own->late_s[p] = loads[which]->host_s;
   }
 }
 
 pl_code pl_ir_graph_begin_step(pl_ir_graphing *own, const pl_ir_chunk *chunk, pl_ir_step_kind kind) {
   own->is_late = false;
-  if (own->module->level != PL_IR_KERNELS || is_in_time(own->framework) || kind == PL_IR_STEP_W) return PL_OK;
-  const pl_ir_load *first = NULL, *second = NULL;
-  if (chunk->forward != PL_IR_NONE) PL_TRY(load_of(own, chunk->forward, PL_CATEGORY_FORWARD, &first));
-  if (chunk->backward != PL_IR_NONE) PL_TRY(load_of(own, chunk->backward, PL_CATEGORY_BACKWARD, &second));
-  own->step = kind == PL_IR_STEP_F ? first : second;
-  find_late(own, kind == PL_IR_STEP_F, first, second);
+  if (own->module->level != PL_IR_KERNELS || is_in_time(own->framework)) return PL_OK;
+  const int32_t functions[PASSES] = {chunk->forward, chunk->backward, chunk->weights};
+  const pl_ir_load *loads[PASSES];
+  int32_t n = 0, which = 0;
+  for (int32_t i = 0; i < PASSES; i++) {
+    if (functions[i] == PL_IR_NONE) continue;
+    if (i == (int32_t)kind) which = n;
+    PL_TRY(load_of(own, functions[i], i == PL_IR_STEP_F ? PL_CATEGORY_FORWARD : PL_CATEGORY_BACKWARD, &loads[n++]));
+  }
+  PL_ASSERT(which < n);
+  own->step = loads[which];
+  find_late(own, n, loads, which);
   for (uint32_t p = 0; p < own->cluster->n_profiles; p++)
     own->is_late = own->is_late || own->late_s[p] > 0;
   return PL_OK;
