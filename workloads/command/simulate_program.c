@@ -384,12 +384,24 @@ static pl_code make_of_tree(subject *to, const char *path, const pl_cluster *clu
                                 : PL_OK;
 }
 
-static pl_code make_of_strategy(subject *to, const pl_cluster *cluster, pl_arena *arena, pl_ir_module *module,
-                                pl_error *error) {
+/* What a tuple says of gradients' reductions is stronger than the profile, which is all that a program has. */
+static pl_code adopt_overlap(pl_job_options *options, const pl_strategy *strategy, pl_arena *arena, pl_error *error) {
+  if (!strategy->overlap_is_given) return PL_OK;
+  pl_framework *framework = PL_TAKE(arena, pl_framework, 1);
+  if (framework == NULL) return pl_fail_memory(error, "a framework's profile");
+  *framework = *pl_framework_or_ideal(options->job.framework);
+  framework->gradients.overlaps_gradients = strategy->overlap;
+  options->job.framework = framework;
+  return PL_OK;
+}
+
+static pl_code make_of_strategy(pl_job_options *options, subject *to, const pl_cluster *cluster, pl_arena *arena,
+                                pl_ir_module *module, pl_error *error) {
   pl_strategy strategy;
-  const pl_job *job = &to->options->job;
+  const pl_job *job = &options->job;
   PL_TRY(pl_strategy_parse(to->request->strategy, &to->model, arena, &strategy, error));
   pl_strategy_adopt(&strategy, job);
+  PL_TRY(adopt_overlap(options, &strategy, arena, error));
   PL_TRY(pl_strategy_spread(&strategy, cluster->n_devices, error));
   PL_TRY(pl_strategy_check(&strategy, &to->model, job, cluster->n_devices, error));
   to->tuple = strategy;
@@ -412,7 +424,7 @@ static pl_code take_module(pl_job_options *options, subject *to, const pl_cluste
   PL_TRY(pl_model_load_any(options->model_path, arena, &to->model, error));
   PL_TRY(pl_job_options_adopt(options, &to->model, arena, error));
   PL_TRY(pl_job_options_complete(options, &to->model, cluster, error));
-  if (request->tree_path == NULL) return make_of_strategy(to, cluster, arena, &to->module, error);
+  if (request->tree_path == NULL) return make_of_strategy(options, to, cluster, arena, &to->module, error);
   PL_TRY(make_of_tree(to, request->tree_path, cluster, arena, &to->plan, &to->module, error));
   to->schedule = pl_schedule_name(to->plan.schedule.schedule);
   return PL_OK;
