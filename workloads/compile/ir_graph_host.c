@@ -39,6 +39,16 @@ static bool is_grouped(const pl_ir_function *f, const pl_ir_op *op) {
          pl_ir_type_find(&f->values[op->inputs[1]].type, experts) >= 0;
 }
 
+/* Rounds of a ring of attention, each of which computes; 1: another op. */
+static int32_t rounds_of(const pl_ir_graphing *own, const pl_ir_op *op) {
+  const pl_ir_mesh *mesh = &own->module->mesh;
+  int32_t n = 1;
+  if (strncmp(pl_ir_row_at(op->row)->name, "ring_", 5) != 0) return 1;
+  for (int32_t axis = 0; axis < mesh->n_axes; axis++)
+    if (pl_ir_op_has_name(op, "over", mesh->axes[axis].name)) n *= mesh->axes[axis].extent;
+  return n;
+}
+
 /* Calls of a library: a grouped product is as many as there are experts (workloads/compile/host_floor.c says the same
  * of tuples). */
 static double launches_of(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, const pl_op *kernel) {
@@ -86,10 +96,9 @@ static pl_code load_of(pl_ir_graphing *own, int32_t function, pl_category catego
         made->device_s[p] += inner->device_s[p];
       continue;
     }
-    if (pl_ir_graph_moves(op)) {
-      PL_TRY(add_meeting(own, f, op, made));
-      continue;
-    }
+    int32_t rounds = rounds_of(own, op);
+    if (pl_ir_graph_moves(op)) PL_TRY(add_meeting(own, f, op, made));
+    if (pl_ir_graph_moves(op) && rounds == 1) continue;
     if (adds_shards(f, op, doing->ops[i])) continue;
     own->function = function;
     own->category = category;
@@ -99,10 +108,10 @@ static pl_code load_of(pl_ir_graphing *own, int32_t function, pl_category catego
     if (price == NULL) return pl_ir_graph_no_memory(own);
     if (!price->computes) continue;
     bool forward = pass == 0 || price->kernel.category == PL_CATEGORY_RECOMPUTE;
-    made->host_s += launches_of(own, f, op, &price->kernel) *
+    made->host_s += rounds * launches_of(own, f, op, &price->kernel) *
                     (forward ? own->framework->launch.launch_s : own->framework->launch.backward_launch_s);
     for (uint32_t p = 0; p < own->cluster->n_profiles; p++)
-      made->device_s[p] += pl_ticks_to_s(price->ticks[p]);
+      made->device_s[p] += rounds * pl_ticks_to_s(price->ticks[p]);
   }
   return PL_OK;
 }
