@@ -12,6 +12,20 @@ static const pl_ir_op *source_of(const pl_ir_function *f, const pl_ir_op *op) {
   return at != PL_IR_NONE ? &f->ops[at] : NULL;
 }
 
+/* The op that reads a value if there is one only; NULL: else, or it is handed back. */
+static const pl_ir_op *reader_of(const pl_ir_function *f, int32_t value) {
+  const pl_ir_op *found = NULL;
+  for (int32_t i = 0; i < f->n_results; i++)
+    if (f->results[i] == value) return NULL;
+  for (int32_t i = 0; i < f->n_ops; i++)
+    for (int32_t k = 0; k < f->ops[i].n_inputs; k++) {
+      if (f->ops[i].inputs[k] != value) continue;
+      if (found != NULL) return NULL;
+      found = &f->ops[i];
+    }
+  return found;
+}
+
 /* Whether the expert group gathers tokens, or gradients of them: on axes that cut experts of a layer, and neither a
  * parameter nor what is added to a gradient buffer. */
 static bool gathers_tokens(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, const char *axis) {
@@ -19,6 +33,25 @@ static bool gathers_tokens(const pl_ir_graphing *own, const pl_ir_function *f, c
   if (!of_experts || own->microbatch == PL_IR_NONE || !pl_ir_op_is(op, "all_gather")) return false;
   const pl_ir_op *source = source_of(f, op);
   return source == NULL || !pl_ir_op_is(source, "param");
+}
+
+static bool only_adds(const pl_ir_function *kernel) {
+  bool only = kernel->n_results == 0;
+  for (int32_t i = 0; i < kernel->n_ops; i++)
+    only = only && (pl_ir_op_is(&kernel->ops[i], "accumulate") || pl_ir_op_is(&kernel->ops[i], "cast"));
+  return only;
+}
+
+/* Whether it moves parameters or gradients of them, whatever the axis: experts that tensor ranks have whole are reduced
+ * and gathered among these too. */
+static bool is_of_parameters(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op) {
+  const pl_ir_op *source = source_of(f, op), *reader = op->n_outputs > 0 ? reader_of(f, op->first_output) : NULL;
+  if (source != NULL && (pl_ir_op_is(source, "param") || pl_ir_op_is(source, "gradient"))) return true;
+  while (reader != NULL && pl_ir_op_is(reader, "cast"))
+    reader = reader_of(f, reader->first_output);
+  if (reader == NULL) return false;
+  if (reader->row == own->kernel) return only_adds(own->module->functions[reader->callee]);
+  return pl_ir_op_is(reader, "accumulate") || pl_ir_op_is(reader, "store");
 }
 
 static pl_category category_of(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op,
@@ -29,7 +62,7 @@ static pl_category category_of(const pl_ir_graphing *own, const pl_ir_function *
     *stream = PL_STREAM_EXPERT;
     return PL_CATEGORY_EXPERT;
   }
-  if (strncmp(axis, "dp", 2) == 0) {
+  if (strncmp(axis, "dp", 2) == 0 || is_of_parameters(own, f, op)) {
     *stream = PL_STREAM_GRADIENT;
     return PL_CATEGORY_DATA;
   }
@@ -120,20 +153,6 @@ static const pl_ir_groups *groups_of(pl_ir_graphing *own, const pl_ir_op *op) {
 
 static bool exchanges(const pl_ir_op *op, const char *which) {
   return pl_ir_op_is(op, "all_to_all") && pl_ir_op_has_name(op, which, pl_ir_name_of("x"));
-}
-
-/* The op that reads a value if there is one only; NULL: else, or it is handed back. */
-static const pl_ir_op *reader_of(const pl_ir_function *f, int32_t value) {
-  const pl_ir_op *found = NULL;
-  for (int32_t i = 0; i < f->n_results; i++)
-    if (f->results[i] == value) return NULL;
-  for (int32_t i = 0; i < f->n_ops; i++)
-    for (int32_t k = 0; k < f->ops[i].n_inputs; k++) {
-      if (f->ops[i].inputs[k] != value) continue;
-      if (found != NULL) return NULL;
-      found = &f->ops[i];
-    }
-  return found;
 }
 
 bool pl_ir_graph_is_leg(const pl_ir_function *f, const pl_ir_op *op) {
