@@ -71,15 +71,15 @@ static void wait_for_schedule(pl_unrolling *own, const pl_schedule_step *step) {
 static void note_schedule(pl_unrolling *own, const pl_schedule_step *step) {
   if (own->forward_end == NULL) return;
   int64_t place = place_of(own, step->chunk, step->microbatch);
-  if (pl_step_is_backward(step)) own->inputs_end[place] = own->last;
-  if (pl_step_makes_weights(step)) own->backward_end[own->n_backward++] = own->last;
+  if (pl_step_is_backward(step)) own->inputs_end[place] = own->now.chain;
+  if (pl_step_makes_weights(step)) own->backward_end[own->n_backward++] = own->now.chain;
   if (step->kind != PL_STEP_FORWARD) return;
-  own->forward_end[place] = own->last;
+  own->forward_end[place] = own->now.chain;
   own->n_forward++;
 }
 
 static void begin_step(pl_compilation *state, pl_unrolling *own, const pl_schedule_step *step) {
-  if (own->forward_end != NULL) own->chain = PL_NONE;
+  if (own->forward_end != NULL) own->now.chain = PL_NONE;
   wait_for_schedule(own, step);
   if (step->kind != PL_STEP_WEIGHTS) receive(state, own, pl_step_is_backward(step), step->chunk, step->microbatch);
 }
@@ -95,6 +95,40 @@ static void emit_step(pl_compilation *state, pl_crew *own, const pl_schedule_ste
   pl_emit_pass(state, own, pl_crew_pass_of(&own->passes, step), step->microbatch);
   for (uint32_t member = 0; member < own->n; member++)
     end_step(state, &own->members[member], step);
+}
+
+/* What follows waits for what either waits for. */
+static void meet_again(pl_unrolling *own) {
+  for (uint32_t i = 0; i < own->beside.n_pending; i++)
+    pl_unrolling_wait_for(own, own->beside.pending[i]);
+  own->now.chain = own->last;
+  own->now.exchange = PL_NONE;
+}
+
+/* A forward pass and, beside it, a backward one: both have received what they compute on when they begin. */
+static void emit_pair(pl_compilation *state, pl_crew *own, const pl_schedule_step steps[2], const uint64_t times[2]) {
+  pl_emit_side sides[2];
+  for (uint32_t member = 0; member < own->n; member++) {
+    own->members[member].beside = own->members[member].now;
+    own->members[member].gathered = PL_NONE;
+  }
+  for (int i = 0; i < 2; i++) {
+    sides[i] = (pl_emit_side){
+        .pass = pl_crew_pass_of(&own->passes, &steps[i]), .microbatch = steps[i].microbatch, .times = times[i]};
+    state->meetings.times = times[i];
+    for (uint32_t member = 0; member < own->n; member++)
+      begin_step(state, &own->members[member], &steps[i]);
+    pl_crew_change_over(own);
+  }
+  pl_emit_sides(state, own, sides);
+  for (int i = 0; i < 2; i++) {
+    state->meetings.times = times[i];
+    for (uint32_t member = 0; member < own->n; member++)
+      end_step(state, &own->members[member], &steps[i]);
+    pl_crew_change_over(own);
+  }
+  for (uint32_t member = 0; member < own->n; member++)
+    meet_again(&own->members[member]);
 }
 
 static void emit_epilogue(pl_compilation *state, pl_crew *own) {
@@ -132,9 +166,9 @@ static bool prepare(pl_compilation *state, uint32_t index, pl_unrolling *own) {
                         .schedule = pl_lane_schedule(program, class, state->options->leapt),
                         .index = index,
                         .last = PL_NONE,
-                        .chain = PL_NONE,
                         .last_reduction = {PL_NONE, PL_NONE},
-                        .exchange = PL_NONE,
+                        .now = {.chain = PL_NONE, .exchange = PL_NONE},
+                        .gathered = PL_NONE,
                         .gathers = PL_TAKE(state->arena, uint32_t, PL_MOST_GATHERS)};
   if (state->options->streams == PL_STREAMS_READY) {
     own->forward_end = PL_TAKE(state->arena, uint32_t, vpp * (size_t)own->schedule.n_microbatches);
@@ -194,6 +228,16 @@ static bool gather_crew(pl_compilation *state, uint32_t index, pl_crew *own) {
   return take_pieces(state, own);
 }
 
+/* Whether experts exchange tokens in the step or in the one that it is joined with, which comes next: else a pair is
+ * one pass after the other. */
+static bool hides_exchange(const pl_crew *own, const pl_schedule_step *step, const pl_schedule *schedule,
+                           pl_schedule_cursor cursor) {
+  if (!step->joined) return false;
+  const pl_schedule_step beside = pl_schedule_next(schedule, &cursor);
+  return pl_pieces_exchange_tokens(&pl_crew_pass_of(&own->passes, step)->pieces) ||
+         pl_pieces_exchange_tokens(&pl_crew_pass_of(&own->passes, &beside)->pieces);
+}
+
 static bool unroll(pl_compilation *state, uint32_t index, bool *is_unrolled) {
   pl_crew own;
   if (!gather_crew(state, index, &own)) return false;
@@ -201,10 +245,18 @@ static bool unroll(pl_compilation *state, uint32_t index, bool *is_unrolled) {
   const pl_lane *lane = pl_lane_begin_schedule(&state->lanes, schedule);
   pl_schedule_cursor cursor = {0};
   for (int64_t i = 0; i < pl_schedule_n_steps(schedule); i++) {
-    const pl_schedule_step step = pl_schedule_next(schedule, &cursor);
-    state->meetings.times = pl_lane_times(&state->lanes, lane, i);
+    pl_schedule_step steps[2] = {pl_schedule_next(schedule, &cursor)};
+    uint64_t times[2] = {pl_lane_times(&state->lanes, lane, i)};
+    state->meetings.times = times[0];
     pl_lane_begin_step(&state->lanes, state->builder);
-    emit_step(state, &own, &step);
+    if (!hides_exchange(&own, &steps[0], schedule, cursor)) {
+      emit_step(state, &own, &steps[0]);
+      continue;
+    }
+    steps[1] = pl_schedule_next(schedule, &cursor);
+    times[1] = pl_lane_times(&state->lanes, lane, ++i);
+    emit_pair(state, &own, steps, times);
+    pl_lane_begin_step(&state->lanes, state->builder); /* lists have as many steps as they have */
   }
   state->meetings.times = 1;
   pl_lane_begin_step(&state->lanes, state->builder);

@@ -10,20 +10,27 @@
 
 enum { PL_MOST_PENDING = 64, PL_MOST_GATHERS = 64 };
 
+/* What orders the pieces of a pass. Of two that run beside each other each has its own. */
+typedef struct pl_passage {
+  uint32_t chain;    /* the last work task so far; with ready streams only of the pass under way. PL_NONE: none */
+  uint32_t exchange; /* begun and not yet awaited, PL_NONE = none */
+  uint32_t n_pending;
+  uint32_t pending[PL_MOST_PENDING]; /* what the next work task waits for */
+} pl_passage;
+
 /* One device class while it is unrolled. */
 typedef struct pl_unrolling {
   const pl_device_class *device;
   const pl_stage_program *stage;
   pl_schedule schedule; /* that is unrolled */
   uint32_t index, compute_stream;
-  uint32_t last;                     /* the last work task so far, PL_NONE at the start */
-  uint32_t chain;                    /* the same; with ready streams only of the pass under way */
-  uint32_t pending[PL_MOST_PENDING]; /* what the next work task waits for */
-  uint32_t n_pending;
-  uint32_t *gathers; /* ring of gathers not yet awaited */
+  uint32_t last;          /* the last work task of the stream so far, PL_NONE at the start */
+  pl_passage now, beside; /* of the pass whose pieces are emitted, and of the one that runs beside it */
+  uint32_t gathered;      /* the last collective of the tensor group, beside which nothing computes, not even the pass
+                             beside; PL_NONE: none since */
+  uint32_t *gathers;      /* ring of gathers not yet awaited */
   uint32_t first_gather, n_gathers;
   uint32_t last_reduction[2]; /* of experts or across copies: 1; of all else: 0 */
-  uint32_t exchange;          /* begun and not yet awaited, PL_NONE = none */
   /* Only with ready streams, where program order is not the order on the stream. */
   uint32_t *forward_end;  /* [chunk][microbatch] last task of the forward */
   uint32_t *inputs_end;   /* likewise, of the backward in whole or for inputs */
@@ -67,5 +74,24 @@ pl_meeting pl_unrolling_arrive(pl_compilation *state, pl_unrolling *own, int slo
 void pl_emit_piece(pl_compilation *state, pl_unrolling *own, const pl_piece *piece, int32_t microbatch);
 /* All pieces of a pass, of all members in turn. */
 void pl_emit_pass(pl_compilation *state, pl_crew *own, pl_crew_pass *pass, int32_t microbatch);
+
+/* Whether experts exchange tokens in it. */
+bool pl_pieces_exchange_tokens(const pl_pieces *pieces);
+
+/* A pass that runs beside another. */
+typedef struct pl_emit_side {
+  pl_crew_pass *pass;
+  int32_t microbatch;
+  uint64_t times; /* that what it makes counts (pl_lane_times) */
+  uint32_t at;    /* piece */
+} pl_emit_side;
+
+/* Changes over to the pass beside, for every member. */
+void pl_crew_change_over(pl_crew *own);
+/* The pieces of both, the members' `now` being sides[0]'s before and behind it: each goes on until experts exchange its
+ * tokens, and the other computes meanwhile. Work stays in the order of its stream, so a pass that has not what it waits
+ * for holds up both. The second goes first if it exchanges tokens, as in Megatron Core's combined 1F1B and in DualPipe:
+ * what of a backward pass comes before its first exchange is little. */
+void pl_emit_sides(pl_compilation *state, pl_crew *own, pl_emit_side sides[2]);
 
 #endif

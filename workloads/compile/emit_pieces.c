@@ -3,18 +3,19 @@
 
 void pl_unrolling_wait_for(pl_unrolling *own, uint32_t task) {
   if (task == PL_NONE) return;
-  PL_ASSERT(own->n_pending < PL_MOST_PENDING);
-  own->pending[own->n_pending++] = task;
+  PL_ASSERT(own->now.n_pending < PL_MOST_PENDING);
+  own->now.pending[own->now.n_pending++] = task;
 }
 
 /* `task` is the next on the compute stream. */
 static void follow(pl_compilation *state, pl_unrolling *own, uint32_t task) {
-  for (uint32_t i = 0; i < own->n_pending; i++)
-    pl_graph_builder_edge(state->builder, own->pending[i], task);
+  for (uint32_t i = 0; i < own->now.n_pending; i++)
+    pl_graph_builder_edge(state->builder, own->now.pending[i], task);
   /* The ops of a pass follow each other; in order, the stream says so. */
-  if (own->forward_end != NULL && own->chain != PL_NONE) pl_graph_builder_edge(state->builder, own->chain, task);
-  own->n_pending = 0;
-  own->last = own->chain = task;
+  if (own->forward_end != NULL && own->now.chain != PL_NONE)
+    pl_graph_builder_edge(state->builder, own->now.chain, task);
+  own->now.n_pending = 0;
+  own->last = own->now.chain = task;
 }
 
 static void emit_work(pl_compilation *state, pl_unrolling *own, const pl_piece *piece, int32_t microbatch) {
@@ -31,9 +32,9 @@ pl_meeting pl_unrolling_arrive(pl_compilation *state, pl_unrolling *own, int slo
 
 /* What a communication that starts here comes after: the last work and what the next work would wait for. */
 void pl_unrolling_order_after(pl_compilation *state, const pl_unrolling *own, uint32_t task) {
-  if (own->chain != PL_NONE) pl_graph_builder_edge(state->builder, own->chain, task);
-  for (uint32_t i = 0; i < own->n_pending; i++)
-    pl_graph_builder_edge(state->builder, own->pending[i], task);
+  if (own->now.chain != PL_NONE) pl_graph_builder_edge(state->builder, own->now.chain, task);
+  for (uint32_t i = 0; i < own->now.n_pending; i++)
+    pl_graph_builder_edge(state->builder, own->now.pending[i], task);
 }
 
 /* Starts an op of a communicator after the work so far; gives the task at which it is over. */
@@ -51,8 +52,9 @@ static uint32_t emit_communication(pl_compilation *state, pl_unrolling *own, con
 
 static void emit_collective(pl_compilation *state, pl_unrolling *own, const pl_piece *piece, int32_t microbatch) {
   uint32_t close = emit_communication(state, own, piece, microbatch);
-  own->n_pending = 0;
+  own->now.n_pending = 0;
   pl_unrolling_wait_for(own, close);
+  if (piece->slot == PL_SLOT_TENSOR) own->gathered = close;
 }
 
 /* The tied embedding's gradients are complete when those of both replicas' data-parallel groups are. */
@@ -93,10 +95,10 @@ void pl_emit_piece(pl_compilation *state, pl_unrolling *own, const pl_piece *pie
     emit_collective(state, own, piece, microbatch);
     break;
   case PL_PIECE_BEGIN:
-    own->exchange = emit_communication(state, own, piece, microbatch);
+    own->now.exchange = emit_communication(state, own, piece, microbatch);
     break;
   case PL_PIECE_COMPLETE:
-    pl_unrolling_wait_for(own, own->exchange);
+    pl_unrolling_wait_for(own, own->now.exchange);
     break;
   case PL_PIECE_REDUCE:
     emit_reduction(state, own, piece, microbatch);
@@ -106,8 +108,8 @@ void pl_emit_piece(pl_compilation *state, pl_unrolling *own, const pl_piece *pie
     break;
   case PL_PIECE_GATHER:
     PL_ASSERT(own->n_gathers < PL_MOST_GATHERS);
-    if (own->chain == PL_NONE)
-      own->chain = own->last; /* parameters are not gathered before the previous pass is over */
+    if (own->now.chain == PL_NONE)
+      own->now.chain = own->last; /* parameters are not gathered before the previous pass is over */
     own->gathers[(own->first_gather + own->n_gathers++) % PL_MOST_GATHERS] =
         emit_communication(state, own, piece, microbatch);
     break;
@@ -126,16 +128,69 @@ static void emit_joint(pl_compilation *state, pl_crew *own, const pl_piece *piec
     follow(state, &own->members[i], task);
 }
 
-void pl_emit_pass(pl_compilation *state, pl_crew *own, pl_crew_pass *pass, int32_t microbatch) {
-  const pl_pieces *pieces = &pass->pieces;
-  pass->times += state->meetings.times;
-  for (uint32_t i = 0; i < pieces->n; i++) {
-    const pl_piece *piece = &pieces->pieces[i];
-    if (piece->kind == PL_PIECE_JOINT) {
-      emit_joint(state, own, piece, microbatch);
-      continue;
-    }
-    for (uint32_t member = 0; member < own->n; member++)
-      pl_emit_piece(state, &own->members[member], piece, microbatch);
+/* Of all members. */
+static void emit_piece_of(pl_compilation *state, pl_crew *own, const pl_piece *piece, int32_t microbatch) {
+  if (piece->kind == PL_PIECE_JOINT) {
+    emit_joint(state, own, piece, microbatch);
+    return;
   }
+  for (uint32_t member = 0; member < own->n; member++)
+    pl_emit_piece(state, &own->members[member], piece, microbatch);
+}
+
+void pl_emit_pass(pl_compilation *state, pl_crew *own, pl_crew_pass *pass, int32_t microbatch) {
+  pass->times += state->meetings.times;
+  for (uint32_t i = 0; i < pass->pieces.n; i++)
+    emit_piece_of(state, own, &pass->pieces.pieces[i], microbatch);
+}
+
+/* ---- passes beside each other ---- */
+
+static bool exchanges_tokens(const pl_piece *piece) {
+  return piece->kind == PL_PIECE_COLLECTIVE && piece->slot == PL_SLOT_EXPERT;
+}
+
+bool pl_pieces_exchange_tokens(const pl_pieces *pieces) {
+  for (uint32_t i = 0; i < pieces->n; i++)
+    if (exchanges_tokens(&pieces->pieces[i])) return true;
+  return false;
+}
+
+void pl_crew_change_over(pl_crew *own) {
+  for (uint32_t i = 0; i < own->n; i++) {
+    pl_unrolling *member = &own->members[i];
+    const pl_passage now = member->now;
+    member->now = member->beside;
+    member->beside = now;
+  }
+}
+
+/* On to behind its next exchange, or to its end. */
+static void emit_side(pl_compilation *state, pl_crew *own, pl_emit_side *side) {
+  const pl_pieces *pieces = &side->pass->pieces;
+  state->meetings.times = side->times;
+  for (uint32_t i = 0; i < own->n && side->at < pieces->n; i++) {
+    pl_unrolling_wait_for(&own->members[i], own->members[i].gathered);
+    own->members[i].gathered = PL_NONE;
+  }
+  for (bool waits = false; side->at < pieces->n && !waits; side->at++) {
+    const pl_piece *piece = &pieces->pieces[side->at];
+    emit_piece_of(state, own, piece, side->microbatch);
+    waits = exchanges_tokens(piece);
+  }
+}
+
+void pl_emit_sides(pl_compilation *state, pl_crew *own, pl_emit_side sides[2]) {
+  int turn = 0;
+  for (int i = 0; i < 2; i++)
+    sides[i].pass->times += sides[i].times;
+  bool second_first = pl_pieces_exchange_tokens(&sides[1].pass->pieces);
+  if (second_first) pl_crew_change_over(own);
+  turn = second_first ? 1 : 0;
+  while (sides[0].at < sides[0].pass->pieces.n || sides[1].at < sides[1].pass->pieces.n) {
+    emit_side(state, own, &sides[turn]);
+    pl_crew_change_over(own);
+    turn = 1 - turn;
+  }
+  if (turn == 1) pl_crew_change_over(own);
 }
