@@ -67,12 +67,13 @@ static pl_code family_op_s(bounding *state, pl_family_kind kind, uint32_t op, do
   return collective_s(state, kind, own->kind, own->size_bytes, time_s);
 }
 
-/* What `count` blocks of a class need beside their computing. */
+/* What `count` blocks of a class need beside their computing; without what the other pass of a pair may hide. */
 static pl_code add_beside(bounding *state, const pl_bound_pass *own, int32_t count, pass_time *sum) {
   double time_s;
   if (state->hosts) sum->host += count * own->host_s;
   for (uint32_t i = 0; count > 0 && i < own->n_collectives; i++) {
     const pl_bound_collective *collective = &own->collectives[i];
+    if (collective->family == PL_FAMILY_EXPERT && pl_strategy_hides_tokens(state->program->strategy)) continue;
     PL_TRY(collective_s(state, collective->family, collective->kind, collective->size_bytes, &time_s));
     sum->work += count * collective->count * time_s;
   }

@@ -199,6 +199,45 @@ static void loads(void **state) {
     }
 }
 
+/* ep_overlap=1, Megatron Core's combined 1F1B: a forward pass of a layer is attention, a, and exchanges of y in front
+ * of and behind the experts, which take no time here; backward likewise, with b. Of a pair, a forward layer beside a
+ * backward one, the stream of the exchanges has those of the backward pass and the forward pass in turn:
+ *   exchanges   B's gradients | F's tokens | B's tokens | F's answers
+ *   computing   a             |            |            | b
+ * so that a layer of both takes max(a, y) + 2 y + max(y, b). The first forward and the last backward pass are alone. On
+ * one stage; the gradients are reduced behind all of it. */
+static void experts_exchange_beside_the_other_pass(void **state) {
+  (void)state;
+  static const double ports[] = {2e8, 1e9, 4e9, 1e11};
+  enum { RANKS = 4, MANY = 5 };
+  for (size_t i = 0; i < sizeof ports / sizeof *ports; i++)
+    for (int n = 1; n <= MANY; n += 2) {
+      attention_job own;
+      attention_job_build(&own, &(attention_shape){.n_layers = N_LAYERS,
+                                                   .forward_s = step_forward_s,
+                                                   .backward_s = step_backward_s,
+                                                   .n_nodes = 1,
+                                                   .gpus_per_node = RANKS,
+                                                   .port_Bps = ports[i],
+                                                   .gbs = (int64_t)n * RANKS});
+      own.model = mixture(&own);
+      double expert = 8.0 * 3 * ATTENTION_HIDDEN * 512 * N_LAYERS, dense = own.model.count.parameters - expert;
+      double y = (RANKS - 1.0) / RANKS * (ATTENTION_SEQ * 2.0 * ATTENTION_HIDDEN * 2) / ports[i];
+      double a = step_forward_s, b = step_backward_s, alone = a + b + 4 * y, pair = fmax(a, y) + 2 * y + fmax(y, b);
+      double gradients_s = ring_all_reduce_s(RANKS, 2 * dense, ports[i]);
+      char text[128];
+      snprintf(text, sizeof text, "pp=1,dp=%d,tmp=1,ep=%d,mbs=1,overlap=0", RANKS, RANKS);
+      expect_time(text, attention_job_simulate(&own, text).row.iter_time_s, n * N_LAYERS * alone + gradients_s, 1000);
+      snprintf(text, sizeof text, "pp=1,dp=%d,tmp=1,ep=%d,ep_overlap=1,mbs=1,overlap=0", RANKS, RANKS);
+      pl_result_row row = attention_job_simulate(&own, text).row;
+      double passes_s = N_LAYERS * (alone + (n - 1) * pair);
+      expect_time(text, row.iter_time_s, passes_s + gradients_s, 1000);
+      expect_time(text, row.compute_s, n * N_LAYERS * (a + b), 1000);
+      expect_time(text, row.expert_comm_s, passes_s - n * N_LAYERS * (a + b), 1000);
+      attention_job_release(&own);
+    }
+}
+
 /* Neighbours share experts: with tensor ranks innermost they are on one node, whose NIC the exchange never meets. */
 static void experts_stay_on_a_node(void **state) {
   (void)state;
@@ -267,6 +306,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(context),
                                      cmocka_unit_test(experts),
                                      cmocka_unit_test(cut_experts),
+                                     cmocka_unit_test(experts_exchange_beside_the_other_pass),
                                      cmocka_unit_test(loads),
                                      cmocka_unit_test(experts_stay_on_a_node),
                                      cmocka_unit_test(tokens_go_once_to_a_node)};

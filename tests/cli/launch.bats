@@ -41,6 +41,7 @@ round() {
   round megatron sh llama-3.1-8b pp=2,dp=4,tmp=4,mbs=1,sp=1,zero=1,vpp=2,schedule=interleaved,recompute=selective
   round megatron sh gpt2-345m pp=1,dp=32,tmp=1,mbs=1,overlap=0
   round megatron sh mixtral-8x7b pp=1,dp=16,tmp=2,sp=1,ep=8,mbs=1,zero=1,recompute=full
+  round megatron sh mixtral-8x7b pp=2,dp=8,tmp=2,sp=1,ep=8,mbs=1,zero=1,vpp=4,ep_overlap=1
   round megatron sh qwen3-30b-a3b pp=2,dp=16,tmp=1,ep=8,mbs=1,zero=1
 }
 

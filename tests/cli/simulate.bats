@@ -302,6 +302,8 @@ assert len(tracks) > 4
   bad "not key=value" ""
   bad "zero=3" pp=4,dp=4,tmp=1,mbs=1,zero=3,schedule=zb-h1
   bad "needs tmp > 1" pp=4,dp=4,tmp=1,mbs=1,sp=1
+  bad "ep=1 exchanges none; use ep > 1 or ep_overlap=0" pp=1,dp=16,tmp=1,mbs=1,ep_overlap=1
+  bad "ep_overlap: 2 is out of range: 0 to 1" pp=1,dp=16,tmp=1,mbs=1,ep_overlap=2
 }
 
 # Every stage of this one has gradients of 70 different sizes; the assignment is longer than its column, and says so.

@@ -71,6 +71,16 @@ setup() {
   "$PACELINE" program torch "$BATS_TEST_TMPDIR/p.plir" | grep -qx 'FEWER = \[({"dp": 0, }, 2), ({"dp": 2, }, 2), \]'
 }
 
+@test "verify: experts that exchange tokens beside the other pass" {
+  jq '.num_hidden_layers = 4' workloads/models/tiny-mixtral.json >"$BATS_TEST_TMPDIR/four.json"
+  moe=(--model "$BATS_TEST_TMPDIR/four.json" --gbs 8)
+  for degrees in pp=1,dp=2 pp=2,vpp=2,dp=2 pp=2,vpp=2,dp=1,tmp=2,sp=1; do
+    run -0 "$PACELINE" verify "${moe[@]}" --strategy "$degrees,mbs=1,ep=2,ep_overlap=1"
+    [[ ${lines[-1]} == "equal: "* ]] || { echo "$degrees: $output"; false; }
+  done
+  "$PACELINE" program print "${moe[@]}" --strategy pp=1,dp=2,tmp=1,mbs=1,ep=2,ep_overlap=1 | grep -q "steps F0.0 F0.1+B0.0 F0.2+B0.1 F0.3+B0.2 B0.3"
+}
+
 @test "verify: orders and placements say where the devices of a program are" {
   for where in order=dtp order=ptd placement=5:4:7:6:0-3; do
     run -0 "$PACELINE" verify "${tiny[@]}" --strategy "pp=2,dp=2,tmp=2,mbs=1,$where"

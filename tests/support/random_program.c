@@ -102,6 +102,10 @@ bool random_program_strategy(uint64_t *random, int32_t devices, const pl_model *
   job->flash = random_below(random, 2) == 0 || strategy->cp > 1;
   job->bucket_bytes = random_below(random, 2) == 0 ? 1e5 : 1e7;
   job->split_sends = random_below(random, 2) == 0;
+  /* Drawn from nothing: programs of before stay what they were. */
+  bool pairs = strategy->schedule == (strategy->pp > 1 ? PL_SCHEDULE_INTERLEAVED : PL_SCHEDULE_1F1B);
+  strategy->ep_overlap = pairs && strategy->ep > 1 && strategy->recompute < PL_RECOMPUTE_FULL && strategy->zero < 3 &&
+                         (n_microbatches + strategy->mbs) % 2 == 0;
   return true;
 }
 

@@ -64,15 +64,18 @@ static void test_launchers(void **state) {
 static void test_dispatchers(void **state) {
   (void)state;
   static const struct {
-    const char *framework;
+    const char *framework, *notes;
     bool before, after;
-  } cases[] = {{"Megatron-Core DeepEP", false, true},
-               {"Megatron-Core HybridEP", false, true},
-               {"Megatron-Core A2A", true, false},
-               {"Megatron-Core", true, true},
-               {"Megatron-Core", false, false}};
+  } cases[] = {{"Megatron-Core DeepEP", "", false, true},
+               {"Megatron-Core HybridEP", "", false, true},
+               {"Megatron-Core A2A", "", true, false},
+               {"Megatron-Core", "", true, true},
+               {"Megatron-Core", "", false, false},
+               {"Megatron-Bridge", "moe_flex_dispatcher_backend=hybridep", false, true},
+               {"Megatron-Bridge", "moe_token_dispatcher_type=alltoall with token drop", true, false},
+               {"Megatron-Bridge", "moe_a2a_overlap", true, true}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-    const pl_measured_row row = {.framework = cases[i].framework};
+    const pl_measured_row row = {.framework = cases[i].framework, .notes = cases[i].notes};
     pl_framework chosen = pl_framework_ideal;
     chosen.pipeline.sends_tokens_per_node = cases[i].before;
     pl_row_choose_dispatcher(&row, &chosen);

@@ -114,6 +114,36 @@ static void losses_of_bert(void **state) {
   assert_non_null(strstr(express(r)->reason, "not stated: lengths"));
 }
 
+/* What recipes set, in notes: rows that differ in it are not the same configuration. */
+static void recipes_of_experts(void **state) {
+  (void)state;
+  static const char *const notes[] = {"recipe of Megatron-Bridge v0.4.2: cuda_graph_scope=attn+moe_router",
+                                      "recipe of Megatron-Bridge v0.6.0: overlap_moe_expert_parallel_comm=True; "
+                                      "cuda_graph_impl=full_iteration",
+                                      "measured twice", "+1f1b overlap"};
+  static const bool overlaps[] = {false, true, false, true}, launches[] = {true, false, true, true};
+  char text[4096] = "family,model,n_layers,hidden,n_heads,seq_len,gpu,n_gpus,framework,precision,tp,pp,dp,ep,mbs,gbs,"
+                    "n_experts,topk,step_time_s,notes\n";
+  for (int i = 0; i < 5; i++) /* the last is the first in other software */
+    for (int twice = 0; twice < (i % 4 == 0 ? 1 : 2); twice++)
+      snprintf(text + strlen(text), sizeof text - strlen(text),
+               "f,Qwen3_30B_a3B,48,2048,32,4096,H100,8,Megatron-Bridge,bf16,1,1,8,8,1,64,128,8,1,%s\n",
+               i < 4 ? notes[i] : "recipe of Megatron-Bridge v0.4.0: cuda_graph_scope=attn+moe_router");
+  const pl_cases cases = express_table(text);
+  assert_int_equal(cases.n_cases, 4);
+  for (int i = 0; i < 4; i++) {
+    const pl_case *c = &cases.cases[i];
+    if (c->reason != NULL) fail_msg("%s: %s", notes[i], c->reason);
+    assert_int_equal(c->n_rows, 2);
+    assert_int_equal(c->framework.launch.launch_s > 0, launches[i]);
+    assert_int_equal(c->framework.launch.backward_launch_s > 0, launches[i]);
+    pl_strategy strategy;
+    pl_error error = PL_ERROR_INIT;
+    assert_int_equal(pl_row_strategy(c->row, &c->habits, c->model, &c->job, &arena, &strategy, &error), PL_OK);
+    assert_int_equal(strategy.ep_overlap, overlaps[i]);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(names_and_vocabularies, set_up, tear_down),
@@ -121,6 +151,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(overlap_of_tensor_groups, set_up, tear_down),
       cmocka_unit_test_setup_teardown(compiled_by_xla, set_up, tear_down),
       cmocka_unit_test_setup_teardown(losses_of_bert, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(recipes_of_experts, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

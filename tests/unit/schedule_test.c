@@ -228,6 +228,85 @@ static void dualpipe_of_two_copies(void **state) {
       }
 }
 
+/* ---- pairs ---- */
+
+static pipeline make_pairs(int32_t pp, int32_t vpp, int32_t m) {
+  pipeline own = make(pp > 1 ? PL_SCHEDULE_INTERLEAVED : PL_SCHEDULE_1F1B, pp, vpp, m);
+  own.strategy.ep = 2;
+  own.strategy.ep_overlap = true;
+  return own;
+}
+
+/* Megatron Core's combined 1F1B: one forward pass more ahead, then pairs. */
+static void pairs_as_megatron_runs_them(void **state) {
+  (void)state;
+  pipeline own = make_pairs(1, 1, 4);
+  assert_sequence(&own, 0, "F1 F2 B1 F3 B2 F4 B3 B4"); /* combined_1f1b.py, phases 0 to 4 */
+  const pl_schedule_step *steps = steps_of(&own, 0);
+  for (int i = 0; i < 8; i++)
+    assert_int_equal(steps[i].joined, i == 1 || i == 3 || i == 5);
+  pl_arena_release(&own.arena);
+  pipeline two = make_pairs(2, 2, 4);
+  assert_sequence(&two, 0, "F1a F2a F1b F2b F3a F4a B1b F3b B2b F4b B1a B2a B3b B4b B3a B4a");
+  assert_sequence(&two, 1, "F1a F2a F1b F2b B1b F3a B2b F4a B1a F3b B2a F4b B3b B4b B3a B4a");
+  pl_arena_release(&two.arena);
+}
+
+/* Chunk `chunk` of the model, microbatch by microbatch: forward and backward passes that are over. */
+typedef struct progress {
+  bool done[2][64][32];
+} progress;
+
+static bool may_begin(const progress *so_far, const pl_schedule_step *step, int32_t chunk, int32_t n_chunks) {
+  bool is_last = chunk == n_chunks - 1;
+  if (step->kind == PL_STEP_FORWARD) return chunk == 0 || so_far->done[0][chunk - 1][step->microbatch];
+  return so_far->done[0][chunk][step->microbatch] && (is_last || so_far->done[1][chunk + 1][step->microbatch]);
+}
+
+/* Both passes of a pair have all that they receive before either begins, and neither hands anything on before both are
+ * over: no stage waits for ever, and no more are held than one beyond those without pairs. */
+static void pairs_can_run(void **state) {
+  (void)state;
+  for (int32_t pp = 1; pp <= 6; pp++)
+    for (int32_t vpp = pp > 1 ? 2 : 1; vpp <= (pp > 1 ? 4 : 1); vpp++)
+      for (int32_t m = pp; m <= 4 * pp; m += pp) {
+        pipeline own = make_pairs(pp, vpp, m);
+        const pl_schedule_step *steps[8];
+        int64_t at[8] = {0}, n = n_steps(&own, 0);
+        progress so_far = {{{{false}}}};
+        for (int32_t s = 0; s < pp; s++)
+          steps[s] = steps_of(&own, s);
+        int64_t n_left = n * pp, before = n_left + 1, n_pairs = 0;
+        while (n_left > 0 && n_left < before) {
+          before = n_left;
+          for (int32_t s = 0; s < pp; s++) {
+            if (at[s] == n) continue;
+            const pl_schedule_step *first = &steps[s][at[s]];
+            int32_t n_joined = first->joined ? 2 : 1;
+            bool may = true;
+            for (int32_t i = 0; i < n_joined; i++)
+              may = may &&
+                    may_begin(&so_far, &first[i], pl_strategy_chunk_at(&own.strategy, s, first[i].chunk), pp * vpp);
+            if (!may) continue;
+            for (int32_t i = 0; i < n_joined; i++)
+              so_far.done[first[i].kind != PL_STEP_FORWARD][pl_strategy_chunk_at(&own.strategy, s, first[i].chunk)]
+                         [first[i].microbatch] = true;
+            if (n_joined == 2) assert_int_equal(first[1].kind, PL_STEP_BACKWARD);
+            n_pairs += n_joined - 1;
+            at[s] += n_joined;
+            n_left -= n_joined;
+          }
+        }
+        if (n_left > 0) fail_msg("pp=%d vpp=%d m=%d: %ld steps never run", pp, vpp, m, (long)n_left);
+        for (int32_t s = 0; s < pp; s++) {
+          const pl_schedule schedule = pl_schedule_of(&own.strategy, m, s);
+          n_pairs -= schedule.n_passes - schedule.ahead;
+        }
+        assert_int_equal(n_pairs, 0); /* every pass that is not ahead is in one */
+        pl_arena_release(&own.arena);
+      }
+}
+
 static int32_t in_flight(pipeline *own, int32_t stage) {
   const pl_schedule_step *steps = steps_of(own, stage);
   int32_t held = 0, most = 0;
@@ -344,8 +423,8 @@ static void longer_ones_have_more_periods(pipeline *own, pipeline *longer, int32
   assert_int_equal(at + more, n_steps(longer, stage));
 }
 
-static void check_recurrence(int kind, int32_t pp, int32_t vpp, int32_t m, int32_t more) {
-  pipeline own = make((pl_schedule_kind)kind, pp, vpp, m), longer = make((pl_schedule_kind)kind, pp, vpp, m + more);
+static void check_recurrence_of(pipeline own, pipeline longer) {
+  int32_t pp = own.strategy.pp;
   for (int32_t stage = 0; stage < pp; stage++) {
     marks_the_last_backward_of_each_chunk(&own, stage);
     recurs_inside_phases(&own, stage);
@@ -353,6 +432,29 @@ static void check_recurrence(int kind, int32_t pp, int32_t vpp, int32_t m, int32
   }
   pl_arena_release(&own.arena);
   pl_arena_release(&longer.arena);
+}
+
+static void check_recurrence(int kind, int32_t pp, int32_t vpp, int32_t m, int32_t more) {
+  check_recurrence_of(make((pl_schedule_kind)kind, pp, vpp, m), make((pl_schedule_kind)kind, pp, vpp, m + more));
+}
+
+static void pairs_recur(void **state) {
+  (void)state;
+  for (int32_t pp = 1; pp <= 4; pp++)
+    for (int32_t vpp = pp > 1 ? 2 : 1; vpp <= (pp > 1 ? 3 : 1); vpp++)
+      for (int32_t m = pp; m <= 5 * pp; m += pp)
+        for (int32_t more = 0; more <= 3 * pp; more += pp) {
+          pipeline own = make_pairs(pp, vpp, m), longer = make_pairs(pp, vpp, m + more);
+          for (int32_t stage = 0; stage < pp; stage++) {
+            const pl_schedule schedule = pl_schedule_of(&own.strategy, m, stage);
+            pl_schedule_phase phases[PL_SCHEDULE_PHASES];
+            assert_int_equal(pl_schedule_phases(&schedule, phases), 1);
+            assert_int_equal((phases[0].from - schedule.ahead) % 2, 0); /* no period cuts a pair in two */
+            assert_int_equal(phases[0].period % 2, 0);
+            in_flight(&own, stage);
+          }
+          check_recurrence_of(own, longer);
+        }
 }
 
 static void most_of_a_schedule_recurs(void **state) {
@@ -377,6 +479,9 @@ int main(void) {
       cmocka_unit_test(zero_bubble_v_as_drawn),
       cmocka_unit_test(dualpipe_as_published),
       cmocka_unit_test(dualpipe_of_two_copies),
+      cmocka_unit_test(pairs_as_megatron_runs_them),
+      cmocka_unit_test(pairs_can_run),
+      cmocka_unit_test(pairs_recur),
       cmocka_unit_test(activations_in_flight),
       cmocka_unit_test(zero_bubble_in_flight),
       cmocka_unit_test(most_of_a_schedule_recurs),

@@ -12,14 +12,22 @@
 #include "validation/rows/program_row.h"
 #include "validation/statistics/statistics.h"
 
-/* Everything that says what ran; not what came out, nor who says so. Notes count: some hold settings. */
+/* What a recipe sets, where the notes say: "recipe of SOFTWARE: SETTING; SETTING". */
+static const char *settings_of(const pl_measured_row *row) {
+  const char *recipe = strstr(row->notes, "recipe of ");
+  const char *settings = recipe != NULL ? strstr(recipe, ": ") : NULL;
+  return settings != NULL ? settings : "";
+}
+
+/* Everything that says what ran; not what came out, nor who says so. */
 static uint64_t configuration(const pl_measured_row *row) {
   pl_digest digest;
   pl_digest_init(&digest);
-  const char *const texts[] = {row->schedule,  row->tied_embeddings, row->norms,    row->reshard_after_forward,
-                               row->family,    row->model,           row->gpu,      row->interconnect,
-                               row->framework, row->precision,       row->mlp_type, row->fsdp,
-                               row->recompute, row->assign,          row->program,  row->platform};
+  const char *const texts[] = {row->schedule,   row->tied_embeddings, row->norms,    row->reshard_after_forward,
+                               row->family,     row->model,           row->gpu,      row->interconnect,
+                               row->framework,  row->precision,       row->mlp_type, row->fsdp,
+                               row->recompute,  row->assign,          row->program,  row->platform,
+                               settings_of(row)};
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
     pl_digest_text(&digest, texts[i]);
 #define PL_MEASURED_COUNT(name, lowest, absent) pl_digest_u64(&digest, (uint64_t)row->name);
@@ -27,6 +35,7 @@ static uint64_t configuration(const pl_measured_row *row) {
 #undef PL_MEASURED_COUNT
   pl_digest_f64(&digest, isnan(row->power_w) ? 0 : row->power_w);
   pl_digest_u64(&digest, pl_measured_crashed(row));
+  pl_digest_u64(&digest, pl_row_overlaps_experts(row));
   if (row->defect != NULL) pl_digest_text(&digest, row->defect);
   return digest.value;
 }

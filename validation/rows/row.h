@@ -102,6 +102,8 @@ void pl_row_choose(const pl_measured_row *row, const pl_row_habits *habits, pl_f
 void pl_row_choose_attention(const pl_measured_row *row, pl_framework *framework);
 /* Megatron-LM's switches of its tests: `notes` that say deterministic-mode or no-gradient-accumulation-fusion. */
 void pl_row_choose_determinism(const pl_measured_row *row, const pl_row_habits *habits, pl_framework *framework);
+/* A host that launches CUDA graphs, where the row's notes say so. */
+void pl_row_choose_graphs(const pl_measured_row *row, pl_framework *framework);
 /* Whether tokens go to their experts once per node, where the row names the dispatcher. */
 void pl_row_choose_dispatcher(const pl_measured_row *row, pl_framework *framework);
 
@@ -110,6 +112,9 @@ int32_t pl_row_recipe_vpp(const pl_measured_row *row, const pl_csv *known);
 /* `framework` outlives the job; NULL is ideal. */
 pl_code pl_row_job(const pl_measured_row *row, const pl_row_habits *habits, const pl_framework *framework, pl_job *job,
                    pl_error *error);
+/* Whether experts exchange tokens beside the other pass, Megatron Core's combined 1F1B: by its name, or "1f1b overlap".
+ */
+bool pl_row_overlaps_experts(const pl_measured_row *row);
 /* Without boundaries: a recipe makes them (pl_strategy_assign). */
 pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits, const pl_model *model,
                         const pl_job *job, pl_arena *arena, pl_strategy *strategy, pl_error *error);

@@ -384,13 +384,26 @@ static void choose_reduction(const pl_measured_row *row, pl_framework *framework
     framework->gradients.reduce_dtype = PL_DTYPE_BF16;
 }
 
-/* "Megatron-Core DeepEP", "Megatron-Core A2A". */
+/* "Megatron-Core DeepEP", "Megatron-Core A2A"; in notes, by Megatron Core's names. */
 void pl_row_choose_dispatcher(const pl_measured_row *row, pl_framework *framework) {
   static const char *const per_node[] = {"DeepEP", "HybridEP"}, *const all_to_all[] = {"A2A", "alltoall"};
   for (int i = 0; i < 2; i++) {
     if (pl_row_mentions(row->framework, per_node[i])) framework->pipeline.sends_tokens_per_node = true;
     if (pl_row_mentions(row->framework, all_to_all[i])) framework->pipeline.sends_tokens_per_node = false;
   }
+  if (pl_row_mentions(row->notes, "moe_flex_dispatcher_backend=")) framework->pipeline.sends_tokens_per_node = true;
+  if (pl_row_mentions(row->notes, "moe_token_dispatcher_type=alltoall"))
+    framework->pipeline.sends_tokens_per_node = false;
+}
+
+/* CUDA graphs of whole iterations, or of all that is done for a microbatch (enable_cuda_graph, which stands behind
+ * Megatron-Bridge 0.1's cuda_graphs): the host launches a graph. Graphs of parts of a layer (cuda_graph_scope) leave
+ * the experts to it, the most of its work. */
+void pl_row_choose_graphs(const pl_measured_row *row, pl_framework *framework) {
+  static const char *const words[] = {"cuda_graph_impl=full_iteration", "cuda_graphs=true", NULL};
+  if (!pl_row_says_one_of(row, words)) return;
+  framework->launch.launch_s = framework->launch.backward_launch_s = framework->launch.collective_s =
+      framework->launch.layer_s = 0;
 }
 
 /* Transformer Engine takes cuDNN's attention for deterministic runs on Hopper, and on Blackwell without dropout;
@@ -424,5 +437,6 @@ void pl_row_choose(const pl_measured_row *row, const pl_row_habits *habits, pl_f
   choose_reduction(row, framework);
   choose_streams(row, framework);
   pl_row_choose_dispatcher(row, framework);
+  pl_row_choose_graphs(row, framework);
   pl_row_choose_determinism(row, habits, framework);
 }

@@ -187,6 +187,12 @@ static int32_t expert_tensor_degree(const pl_measured_row *row, const pl_model *
   return megatron && pl_strategy_replicas(strategy) % pl_strategy_ep(strategy) == 0 ? strategy->tmp : 1;
 }
 
+bool pl_row_overlaps_experts(const pl_measured_row *row) {
+  static const char *const words[] = {"overlap_moe_expert_parallel_comm", "overlap-moe-expert-parallel-comm",
+                                      "moe_a2a_overlap", "1f1b overlap", NULL};
+  return degree(row->ep) > 1 && pl_row_says_one_of(row, words);
+}
+
 pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits, const pl_model *model,
                         const pl_job *job, pl_arena *arena, pl_strategy *strategy, pl_error *error) {
   int32_t mbs = 0;
@@ -207,6 +213,7 @@ pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits,
   PL_TRY(find_recompute(row, habits, &strategy->recompute, error));
   PL_TRY(check_microbatches(row, strategy, error));
   strategy->schedule = pl_row_schedule(row, strategy->vpp);
+  strategy->ep_overlap = pl_row_overlaps_experts(row);
   if (habits->reduces_after_pipelines && strategy->pp > 1) {
     strategy->overlap = false;
     strategy->overlap_is_given = true;

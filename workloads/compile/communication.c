@@ -298,9 +298,11 @@ static uint8_t stream_of(const pl_family *family, uint32_t member) {
   }
 }
 
-/* Streams whose transfers take turns: what a pass has inside its layers is in the order of its ops. */
-static uint8_t turn_of(const pl_family *family) {
+/* Streams whose transfers take turns: what a pass has inside its layers is in the order of its ops, unless another runs
+ * beside it. */
+static uint8_t turn_of(const pl_strategy *strategy, const pl_family *family) {
   uint8_t stream = stream_of(family, 0);
+  if (pl_strategy_hides_tokens(strategy)) return stream;
   return stream == PL_STREAM_CONTEXT || stream == PL_STREAM_EXPERT ? PL_STREAM_FEATURE : stream;
 }
 
@@ -433,7 +435,7 @@ static pl_code make_quotient(pl_planning *state) {
     const pl_family *family = &state->program->families[first->family];
     uint32_t device = fold->devices.class_of[state->rank_of[group_members(family, first->group)[0]]];
     quotient->transfers[class] = state->folding.quotient.transfers[class];
-    quotient->transfers[class].serial = device * PL_STREAM_KIND_COUNT + turn_of(family);
+    quotient->transfers[class].serial = device * PL_STREAM_KIND_COUNT + turn_of(state->program->strategy, family);
   }
   for (uint32_t use = 0; use < quotient->n_uses; use++)
     quotient->uses[use] = state->folding.quotient.uses[use];

@@ -13,10 +13,12 @@ static uint32_t class_of(const pl_piece_context *context, const pl_op *op) {
   return context->device->group_class[pl_communication_slot((pl_group_role)op->group)];
 }
 
-/* A collective alone; 0 where the plan does not lower it (chunked), and where computing goes on beside it. */
+/* A collective alone; 0 where the plan does not lower it (chunked), and where computing goes on beside it: of a pair
+ * the other pass's, while tokens are exchanged. */
 static double collective_s(const pl_piece_context *context, const pl_op *op) {
   uint32_t class = class_of(context, op);
   if (class == PL_NONE || context->plan->ops == NULL || op->overlap != PL_OVERLAP_NONE) return 0;
+  if (op->group == PL_GROUP_EXPERT && pl_strategy_hides_tokens(context->program->strategy)) return 0;
   const pl_group_class *group = &context->plan->group_classes[class];
   const pl_family *family = &context->program->families[group->family];
   for (uint32_t i = 0; i < family->n_ops; i++)

@@ -166,27 +166,46 @@ static pl_code do_pass(pl_ir_graphing *own, pl_ir_pass *pass) {
 typedef struct side {
   int32_t step, end; /* that it is at, and behind its last */
   uint32_t act;
-  uint32_t *last; /* as the crew's */
+  uint32_t *last;     /* as the crew's */
+  double least_bytes; /* of an exchange of tokens that the other side may hide */
 } side;
+
+static double token_bytes(const pl_ir_act *act) {
+  return act->kind == PL_IR_ACT_MEET && act->meeting.of_tokens ? act->meeting.bytes : 0;
+}
 
 /* On to where it waits for tokens, or to its end. */
 static pl_code do_side(pl_ir_graphing *own, const pl_ir_passes *passes, const int32_t *places, side *of) {
   uint32_t *last = own->now->last;
   own->now->last = of->last;
-  for (bool waits = false; of->step < of->end && !waits;) {
+  for (bool waits = false; of->step < of->end;) {
     const pl_ir_pass *pass = &passes->steps[places[of->step]];
     if (of->act == pass->n_acts) {
       of->step++;
       of->act = 0;
       continue;
     }
-    const pl_ir_act *act = &pass->acts[of->act++];
+    const pl_ir_act *act = &pass->acts[of->act];
+    if (waits && act->kind == PL_IR_ACT_WORK) break;
+    of->act++;
     own->microbatch = own->now->class->steps[of->step].microbatch;
     PL_TRY(pl_ir_graph_do(own, act));
-    waits = act->kind == PL_IR_ACT_MEET && act->meeting.of_tokens;
+    waits |= of->least_bytes > 0 && token_bytes(act) >= of->least_bytes;
   }
   own->now->last = last;
   return PL_OK;
+}
+
+/* Weights of answers are exchanged, too: a number for each vector that is. Nobody gives way for these. */
+static double least_bytes_of(const pl_ir_passes *passes, const int32_t *places, const side *of) {
+  enum { PARTS = 16 };
+  double most = 0;
+  for (int32_t step = of->step; step < of->end; step++) {
+    const pl_ir_pass *pass = &passes->steps[places[step]];
+    for (uint32_t i = 0; i < pass->n_acts; i++)
+      if (token_bytes(&pass->acts[i]) > most) most = token_bytes(&pass->acts[i]);
+  }
+  return most / PARTS;
 }
 
 static bool begin_side(pl_ir_graphing *own, int32_t step, int32_t end, side *made) {
@@ -196,17 +215,20 @@ static bool begin_side(pl_ir_graphing *own, int32_t step, int32_t end, side *mad
 }
 
 /* The forward pass at `first` and those behind it up to `end`, in turn. Work is in the order of its stream, so whoever
- * has not what it waits for holds up the other, too. What follows in the list waits for the newer of both sides' work.
- */
+ * has not what it waits for holds up the other, too. The backward passes go first if they exchange tokens, as in pairs
+ * of tuples (workloads/compile/compile_state.h). What follows in the list waits for the newer of both sides' work. */
 static pl_code do_joined(pl_ir_graphing *own, pl_ir_passes *passes, const int32_t *places, int32_t first, int32_t end) {
   side sides[2];
   if (!begin_side(own, first, first + 1, &sides[0]) || !begin_side(own, first + 1, end, &sides[1]))
     return pl_ir_graph_no_memory(own);
   for (int32_t s = first; s < end; s++)
     count_pass(own, &passes->steps[places[s]]);
+  for (int i = 0; i < 2; i++)
+    sides[i].least_bytes = least_bytes_of(passes, places, &sides[i]);
+  bool backward_first = sides[1].least_bytes > 0;
   while (sides[0].step < sides[0].end || sides[1].step < sides[1].end)
     for (int i = 0; i < 2; i++)
-      PL_TRY(do_side(own, passes, places, &sides[i]));
+      PL_TRY(do_side(own, passes, places, &sides[backward_first ? 1 - i : i]));
   for (uint32_t d = 0; d < own->now->n_devices; d++) {
     uint32_t a = sides[0].last[d], b = sides[1].last[d];
     own->now->last[d] = a == PL_NONE || (b != PL_NONE && b > a) ? b : a;

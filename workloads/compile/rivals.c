@@ -123,8 +123,11 @@ pl_code pl_rivals_find(const pl_cluster *cluster, const pl_program *program, con
     state.owner[link] = PL_NONE;
   for (uint32_t class = 0; class < plan->n_group_classes; class ++)
     if (family_of(&state, class)->kind == PL_FAMILY_TENSOR) claim_links(&state, class);
+  /* Where a pass runs beside another nothing stays inside: what a segment waits for, and what disturbs it, may be the
+   * other pass's, and then its parts as tasks of their own tell another story. */
+  bool may_stay = !pl_strategy_hides_tokens(program->strategy);
   for (uint32_t class = 0; class < plan->n_group_classes; class ++)
-    group_classes[class].stays_inside =
-        family_of(&state, class)->kind == PL_FAMILY_TENSOR && are_alike(&state, class) && owns_its_links(&state, class);
+    group_classes[class].stays_inside = may_stay && family_of(&state, class)->kind == PL_FAMILY_TENSOR &&
+                                        are_alike(&state, class) && owns_its_links(&state, class);
   return list_rivals(&state, arena, error);
 }

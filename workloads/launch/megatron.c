@@ -354,6 +354,7 @@ static pl_code take_experts_degrees(pl_launch *launch, pl_error *error) {
   int32_t tensor = 0;
   PL_TRY(pl_launch_take_degree(launch, "expert_model_parallel_size", &strategy->ep, error));
   PL_TRY(pl_launch_take_degree(launch, "expert_tensor_parallel_size", &tensor, error));
+  pl_settings_flag(&launch->settings, "overlap_moe_expert_parallel_comm", &strategy->ep_overlap);
   if (launch->model.n_experts <= 1 || strategy->tmp == 1) return PL_OK;
   strategy->etp = tensor == 1 ? 1 : strategy->tmp;
   if (tensor > 1 && tensor != strategy->tmp)

@@ -135,7 +135,9 @@ static int32_t telling_microbatches(const pl_program *program) {
 }
 
 /* Likewise, step by step: of schedules whose highest step is not known beforehand. Of chunks beyond those that are kept
- * a pass is summed up anew each time. */
+ * a pass is summed up anew each time. Of a pair that hides
+ * exchanges each pass's own peak counts, what the other has given back by then taken off and what it has taken left
+ * out: where in the other pass it falls depends on the exchanges. */
 static double steps_bytes(const pl_program *program, int32_t stage) {
   enum { KEPT = 16 };
   const pl_strategy *strategy = program->strategy;
@@ -146,18 +148,28 @@ static double steps_bytes(const pl_program *program, int32_t stage) {
     for (int pass = 0; pass < PL_PASS_COUNT; pass++)
       kept[chunk][pass] = pass_memory_of(program, pl_strategy_chunk_at(strategy, stage, chunk), (pl_block_pass)pass);
   pl_schedule_cursor cursor = {0};
+  double beside = -1, forward_net = 0; /* of the forward pass beside this one: its peak, negative where there is none */
   for (int64_t i = pl_schedule_n_steps(&schedule); i-- > 0;) {
     const pl_schedule_step step = pl_schedule_next(&schedule, &cursor);
     int32_t chunk = pl_strategy_chunk_at(strategy, stage, step.chunk);
     const pass_memory own =
         step.chunk < KEPT ? kept[step.chunk][step.kind] : pass_memory_of(program, chunk, (pl_block_pass)step.kind);
+    if (step.joined && pl_strategy_hides_tokens(strategy)) {
+      beside = held + own.peak;
+      forward_net = own.net;
+      continue;
+    }
     most = fmax(most, held + own.peak);
-    held += own.net;
+    if (beside >= 0) most = fmax(most, beside + own.net);
+    held += own.net + forward_net;
+    beside = -1;
+    forward_net = 0;
   }
   return most;
 }
 
 double pl_stage_passes_bytes(const pl_program *program, int32_t stage) {
+  if (program->strategy->ep_overlap) return steps_bytes(program, stage);
   switch (program->strategy->schedule) {
   case PL_SCHEDULE_GPIPE:
   case PL_SCHEDULE_FIFO:

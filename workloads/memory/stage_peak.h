@@ -1,5 +1,6 @@
 /* The peak of tensors on a device of a stage, from the program alone: what is resident, and what the schedule's passes
- * hold on top of it. As tasks of a device run in order it is what a simulation finds, to the byte. */
+ * hold on top of it. As tasks of a device run in order it is what a simulation finds, to the byte, but where passes run
+ * beside each other (pl_strategy_hides_tokens): then it is at least this. */
 #ifndef PL_WORKLOADS_STAGE_PEAK_H
 #define PL_WORKLOADS_STAGE_PEAK_H
 

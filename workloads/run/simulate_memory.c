@@ -123,7 +123,7 @@ pl_code pl_simulation_report_memory(pl_simulation *state, pl_simulate_report *re
 pl_code pl_simulation_foresee_memory(pl_simulation *state, pl_simulate_report *report, bool *is_known) {
   const pl_simulate_options *options = state->options;
   *is_known = !state->chunked && options->streams == PL_STREAMS_IN_ORDER && options->executor == PL_EXECUTOR_ENGINE &&
-              state->program.n_schedules == 1;
+              state->program.n_schedules == 1 && !pl_strategy_hides_tokens(state->strategy);
   if (!*is_known) return PL_OK;
   const pl_communication_plan *plan = &state->plan;
   int64_t *peaks = PL_TAKE(state->arena, int64_t, plan->n_device_classes);

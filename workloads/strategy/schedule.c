@@ -55,7 +55,8 @@ int32_t pl_schedule_round(const pl_strategy *strategy) {
 }
 
 int32_t pl_schedule_filling(const pl_strategy *strategy) {
-  return strategy->schedule == PL_SCHEDULE_ZB_H2 || is_in_a_v(strategy->schedule) ? 2 * strategy->pp : strategy->pp;
+  int32_t ahead = strategy->ep_overlap ? pl_schedule_round(strategy) : 0; /* one pass more */
+  return (strategy->schedule == PL_SCHEDULE_ZB_H2 || is_in_a_v(strategy->schedule) ? 2 : 1) * strategy->pp + ahead;
 }
 
 /* ---- steps ---- */
@@ -80,10 +81,12 @@ pl_schedule pl_schedule_of(const pl_strategy *strategy, int32_t n_microbatches, 
                      .n_microbatches = n_microbatches,
                      .n_passes = (int64_t)strategy->vpp * n_microbatches,
                      .ahead = strategy->pp - stage - 1,
-                     .listed = strategy->listed};
+                     .listed = strategy->listed,
+                     .paired = strategy->ep_overlap};
   PL_ASSERT(own.kind != PL_SCHEDULE_LISTED || own.listed->n_microbatches == n_microbatches);
   if (own.kind == PL_SCHEDULE_INTERLEAVED) own.ahead = 2 * own.ahead + (int64_t)(own.vpp - 1) * own.pp;
   if (own.kind == PL_SCHEDULE_ZB_H2) own.ahead *= 2;
+  own.ahead += own.paired;
   if (holds_weights_back(own.kind)) own.delay = own.kind == PL_SCHEDULE_ZB_H2 ? 2 * stage : stage;
   if (is_in_two_halves(own.kind) || own.ahead > own.n_passes) own.ahead = own.n_passes;
   return own;
@@ -138,7 +141,9 @@ pl_schedule_step pl_schedule_next(const pl_schedule *schedule, pl_schedule_curso
   int64_t *pass = kind == PL_STEP_FORWARD   ? &cursor->forward
                   : kind == PL_STEP_WEIGHTS ? &cursor->weights
                                             : &cursor->backward;
+  bool joined = schedule->paired && kind == PL_STEP_FORWARD && *pass >= schedule->ahead;
   pl_schedule_step step = place(schedule, kind, (*pass)++);
+  step.joined = joined;
   step.last = pl_step_makes_weights(&step) && step.microbatch == last_microbatch(schedule);
   return step;
 }

@@ -14,12 +14,15 @@
  *                  microbatches (Qi et al. 2023, section 3).
  *   zb-v           two chunks per stage in a V, B and W apart; holds what 1F1B holds on its first stage (Qi et al.
  * 2023, section 6). dualpipe-v     DualPipe (DeepSeek-V3) on one copy of the weights: the halves of its two directions
- * as two chunks per stage in a V, as its authors publish it. A forward and the backward beside it run one after the
- *                  other here.
+ * as two chunks per stage in a V, as its authors publish it.
  *   dualpipe       DualPipe itself: two copies of the model, of which stage s has the parts s and pp - 1 - s. Half of
  * the microbatches go down the stages on the first copy, the others up on the second; gradients of the copies are added
  * up in the update. In programs alone: chunk 0 of a stage is the first copy's, chunk 1 the second's.
  *   @FILE          as listed (workloads/strategy/listed_schedule.h).
+ *
+ * With ep_overlap=1 1f1b (of one stage) and interleaved run one forward more ahead, so that a forward pass and the
+ * backward pass behind it are of different microbatches, and both of them beside each other: pl_schedule_step.joined,
+ * which DualPipe's pairs are, too (Megatron Core, schedules.py: get_pp_rank_microbatches, and combined_1f1b.py).
  *
  * A schedule is a rule of a few numbers: its steps are told one after another and stored nowhere, for there may be
  * millions of them.
@@ -46,7 +49,7 @@ const char *pl_step_name(pl_step_kind kind);
 typedef struct pl_schedule_step {
   uint8_t kind;  /* pl_step_kind */
   bool last;     /* the last of its chunk that makes gradients of weights */
-  bool joined;   /* dualpipe: a forward pass that runs beside the next one, a backward pass */
+  bool joined;   /* a forward pass that runs beside the next one, a backward pass */
   int32_t chunk; /* of this stage: 0 .. vpp - 1; the model's chunk is pl_strategy_chunk_at */
   int32_t microbatch;
 } pl_schedule_step;
@@ -67,6 +70,7 @@ typedef struct pl_schedule {
   int64_t ahead;    /* forward passes before the first that is followed by a backward pass */
   int64_t delay;    /* backward passes for inputs before the first that is followed by one for weights */
   const struct pl_listed_schedule *listed;
+  bool paired;    /* once the pipeline is filled, every forward pass runs beside a backward one (ep_overlap=1) */
   bool mirrored;  /* dualpipe: of the stages of the other half */
   int32_t second; /* dualpipe: the first microbatch of the second direction, chunk 1 */
 } pl_schedule;

@@ -10,8 +10,7 @@
  * weights that were held back. Of fewer than 2p - 1 microbatches the passes of those that are not there are left out.
  *
  * dualpipe-v: the steps of DeepSeek-AI's published DualPipe, of which a stage and its mirror image are one stage here.
- * Weights are held back only while the pipeline fills and drains. `+` is between passes that run beside each other in
- * DualPipe itself, which of these two has both copies of a stage's weights.
+ * Weights are held back only while the pipeline fills and drains. `+` is between passes that run beside each other.
  */
 #include <string.h>
 
@@ -76,7 +75,7 @@ static pl_schedule_step pass_of(const pl_schedule *own, pl_schedule_cursor *curs
   int32_t *made = &cursor->passes[kind == PL_STEP_BACKWARD ? PL_STEP_INPUTS : kind][chunk];
   pl_schedule_step step = {.kind = (uint8_t)kind, .chunk = chunk, .microbatch = (*made)++};
   if (kind == PL_STEP_BACKWARD) cursor->passes[PL_STEP_WEIGHTS][chunk]++;
-  step.joined = own->second > 0 && text[2] == '+';
+  step.joined = text[2] == '+';
   step.last = pl_step_makes_weights(&step) && step.microbatch == own->n_microbatches - 1;
   return step;
 }

@@ -193,6 +193,33 @@ static pl_code check_experts(const pl_strategy *strategy, const pl_model *model,
                  strategy->ep, cuts ? "" : " * tmp", ranks, cuts ? "replicas (etp=tmp)" : "ranks");
 }
 
+/* As Megatron Core has it (transformer_config.py): every forward pass beside a backward one must have been received
+ * before it, which of pipelines only the interleaved schedule sees to; and tokens are not exchanged once more. */
+static pl_code check_pairs(const pl_strategy *strategy, pl_error *error) {
+  if (!strategy->ep_overlap) return PL_OK;
+  if (strategy->ep <= 1)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "strategy: ep_overlap=1 hides the exchange of tokens between experts' ranks, "
+                   "and ep=1 exchanges none; use ep > 1 or ep_overlap=0");
+  if (strategy->schedule != (strategy->pp > 1 ? PL_SCHEDULE_INTERLEAVED : PL_SCHEDULE_1F1B))
+    return pl_fail(error, PL_BAD_INPUT,
+                   "strategy: ep_overlap=1 with pp=%d runs under schedule=%s, not %s: of a pipeline without chunks the "
+                   "stages would wait for each other",
+                   strategy->pp, strategy->pp > 1 ? "interleaved (vpp=2 or more)" : "1f1b",
+                   pl_schedule_name(strategy->schedule));
+  if (strategy->recompute == PL_RECOMPUTE_FULL || strategy->recompute == PL_RECOMPUTE_ALTERNATE)
+    return pl_fail(
+        error, PL_BAD_INPUT,
+        "strategy: ep_overlap=1 with recompute=%s: tokens would be exchanged once more in the backward pass; "
+        "use recompute=none or selective",
+        pl_recompute_names[strategy->recompute]);
+  if (strategy->zero >= 3)
+    return pl_fail(
+        error, PL_BAD_INPUT,
+        "strategy: ep_overlap=1 with zero=3: both passes would gather parameters at once; use zero=0, 1 or 2");
+  return PL_OK;
+}
+
 static pl_code check_shard(const pl_strategy *strategy, const pl_model *model, pl_error *error) {
   int32_t shard = strategy->shard, replicas = pl_strategy_replicas(strategy);
   if (shard == 0) return PL_OK;
@@ -267,6 +294,7 @@ pl_code pl_strategy_check(const pl_strategy *strategy, const pl_model *model, co
   PL_TRY(check_schedule(strategy, job, error));
   PL_TRY(check_options(strategy, model, job, error));
   PL_TRY(check_experts(strategy, model, error));
+  PL_TRY(check_pairs(strategy, error));
   PL_TRY(check_shard(strategy, model, error));
   PL_TRY(check_assignment(strategy, model, error));
   const pl_block_shard shard = pl_strategy_shard(strategy, job);
@@ -323,6 +351,7 @@ static void format_extras(const pl_strategy *strategy, char text[EXTRAS_BYTES]) 
         (size_t)snprintf(text, EXTRAS_BYTES, ",cp=%d%s", strategy->cp, strategy->cp_gather ? ",cp_comm=gather" : "");
   if (strategy->ep > 1) length += (size_t)snprintf(text + length, EXTRAS_BYTES - length, ",ep=%d", strategy->ep);
   if (strategy->etp > 1) length += (size_t)snprintf(text + length, EXTRAS_BYTES - length, ",etp=%d", strategy->etp);
+  if (strategy->ep_overlap) length += (size_t)snprintf(text + length, EXTRAS_BYTES - length, ",ep_overlap=1");
   if (strategy->shard > 0)
     length += (size_t)snprintf(text + length, EXTRAS_BYTES - length, ",shard=%d", strategy->shard);
   if (strategy->offload_states || strategy->offload_kept)

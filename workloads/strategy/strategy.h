@@ -20,8 +20,10 @@
  * gradients are all-reduced with those of the other copies (PyTorch's HYBRID_SHARD, MiCS, Megatron's distributed
  * optimizer instances); without it all of them share one. offload: none, states (of the optimizer, which the host then
  * updates), kept (activations), both, gradients (states and gradients) or all in the memory of the host
- * (workloads/tree/README.md). recompute_layers: of each chunk so many layers, the first, are recomputed, not all
- * (Megatron's --recompute-method block). These two are simulated as programs (pl_strategy_is_of_programs).
+ * (workloads/tree/README.md). ep_overlap=1: a forward pass and a backward pass of another microbatch run beside each
+ * other, so that experts exchange the tokens of one while the other computes (Megatron Core's combined 1F1B,
+ * --overlap-moe-expert-parallel-comm). recompute_layers: of each chunk so many layers, the first, are recomputed, not
+ * all (Megatron's --recompute-method block). These two are simulated as programs (pl_strategy_is_of_programs).
  */
 #ifndef PL_WORKLOADS_STRATEGY_H
 #define PL_WORKLOADS_STRATEGY_H
@@ -80,7 +82,7 @@ typedef struct pl_strategy {
   bool cp_gather;      /* cp_comm=gather */
   pl_schedule_kind schedule;
   const struct pl_listed_schedule *listed; /* of PL_SCHEDULE_LISTED (workloads/strategy/listed_schedule.h) */
-  bool sp, overlap;
+  bool sp, overlap, ep_overlap;
   bool assign_is_given;  /* false: as the framework cuts, or uniform (pl_strategy_adopt) */
   bool overlap_is_given; /* false: what the framework does, or 1 (pl_strategy_adopt) */
   pl_recompute recompute;
@@ -131,6 +133,12 @@ static inline int32_t pl_strategy_place_of(const pl_strategy *strategy, int32_t 
 }
 /* Whether its schedule runs the backward pass for inputs and that for weights apart. */
 bool pl_strategy_splits_backward(const pl_strategy *strategy);
+/* Whether experts exchange tokens of one pass while another computes: a forward pass beside a backward one. */
+static inline bool pl_strategy_hides_tokens(const pl_strategy *strategy) {
+  bool has_pairs = strategy->ep_overlap || strategy->schedule == PL_SCHEDULE_DUALPIPE_V ||
+                   strategy->schedule == PL_SCHEDULE_DUALPIPE;
+  return has_pairs && strategy->ep > 1;
+}
 
 static inline int32_t pl_strategy_cp(const pl_strategy *strategy) {
   return strategy->cp > 1 ? strategy->cp : 1;

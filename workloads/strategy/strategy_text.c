@@ -63,6 +63,8 @@ static pl_code read_flag(parsing *state, const key_value *pair) {
     state->strategy->sp = value != 0;
   } else if (strcmp(pair->key, "idle") == 0) {
     state->strategy->idle = value != 0;
+  } else if (strcmp(pair->key, "ep_overlap") == 0) {
+    state->strategy->ep_overlap = value != 0;
   } else {
     state->strategy->overlap = value != 0;
     state->strategy->overlap_is_given = true;
@@ -180,6 +182,7 @@ static const struct {
     {"idle", read_flag},           {"placement", read_placement},
     {"split", read_split},         {"shard", read_shard},
     {"offload", read_offload},     {"recompute_layers", read_recompute_layers},
+    {"ep_overlap", read_flag},
 };
 enum { N_KEYS = sizeof keys / sizeof *keys };
 
@@ -199,10 +202,11 @@ static pl_code read_pair(parsing *state, char *item, uint32_t *seen) {
   char hint[PL_WORDS_HINT_BYTES];
   for (uint32_t i = 0; i < N_KEYS; i++)
     names[i] = keys[i].key;
-  return pl_fail(state->error, PL_BAD_INPUT,
-                 "strategy: unknown key '%s'; known are pp, dp, tmp, mbs, assign, schedule, vpp, sp, recompute, zero, "
-                 "overlap, order, cp, cp_comm, ep, etp, placement, idle, split, shard, offload, recompute_layers%s",
-                 pair.key, pl_words_hint(names, pair.key, hint));
+  return pl_fail(
+      state->error, PL_BAD_INPUT,
+      "strategy: unknown key '%s'; known are pp, dp, tmp, mbs, assign, schedule, vpp, sp, recompute, zero, "
+      "overlap, order, cp, cp_comm, ep, etp, ep_overlap, placement, idle, split, shard, offload, recompute_layers%s",
+      pair.key, pl_words_hint(names, pair.key, hint));
 }
 
 /* ---- the assignment ---- */
