@@ -426,7 +426,8 @@ static bool describe(const launch *own, const pl_framework *framework, pl_catego
                     .attention_kernel = (uint8_t)framework->kernels.attention_kernel,
                     .host_free = (copy != NULL && copies_heads(copy)) ||
                                  (is_in_norm(own) && pl_framework_has_module_launches(framework)),
-                    .plain = is_in_norm(own) || is_step_of_norm(own, framework),
+                    .plain = is_in_norm(own) || is_step_of_norm(own, framework) || find(own, "batch_norm") != NULL ||
+                             find(own, "batch_norm_backward") != NULL,
                     .bytes = traffic(own) - unread_bytes(own, framework)};
   for (int32_t i = 0; i < own->n_ops; i++)
     kernel->flops += pl_ir_op_flops(own->mesh, own->f, &own->ops[i]) * share_of_op(own, &own->ops[i]);

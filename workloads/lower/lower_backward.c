@@ -235,7 +235,9 @@ static void dropout(pl_back *d, const pl_tape_node *node, uint32_t g) {
 /* Mean and variance first: two passes. */
 static void batch_norm(pl_back *d, const pl_tape_node *node, uint32_t g) {
   pl_back_norm(d, node, g);
-  d->tape->backward[d->tape->n_backward - 1].bytes += 2 * d->tape->tensors[g].size_bytes;
+  pl_op *kernel = &d->tape->backward[d->tape->n_backward - 1];
+  kernel->bytes += 2 * d->tape->tensors[g].size_bytes;
+  kernel->plain = true;
 }
 
 /* One kernel: the gradient of what was added is what the ReLU lets through, written beside the input's. Signs of the
