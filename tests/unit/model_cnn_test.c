@@ -244,6 +244,19 @@ static void test_fused_batch_norm(void **state) {
   assert_int_equal(program_of(&model, 2, &wide).forward.n_ops, program_of(&model, 2, &fp32).forward.n_ops);
 }
 
+/* Batch norms are as fast as the memory, not as norms of rows: by the device's bandwidth, whatever its norms reach. */
+static void test_rate_of_batch_norm(void **state) {
+  (void)state;
+  pl_model model = load("resnet-50");
+  pl_device_profile profile = {.bandwidth_Bps = 1e12, .bandwidth_efficiency = 0.8};
+  profile.kernels[PL_KERNEL_NORM][0].bandwidth_efficiency = profile.kernels[PL_KERNEL_NORM][1].bandwidth_efficiency =
+      0.2;
+  const pl_block_program block = program_of(&model, 2, &fp32);
+  const pl_op *norms[] = {find_op(block.forward, "batch_norm"), find_op(block.backward, "batch_norm_backward")};
+  for (int i = 0; i < 2; i++)
+    assert_true(fabs(pl_op_cost(&profile, norms[i]).time_s - norms[i]->bytes / 0.8e12) < 1e-15);
+}
+
 static void test_no_tensor_ranks(void **state) {
   (void)state;
   pl_model model = load("resnet-50");
@@ -322,7 +335,7 @@ int main(void) {
       cmocka_unit_test(test_refused_files),    cmocka_unit_test(test_derivatives),
       cmocka_unit_test(test_memory),           cmocka_unit_test(test_no_tensor_ranks),
       cmocka_unit_test(test_formula),          cmocka_unit_test(test_alignment),
-      cmocka_unit_test(test_fused_batch_norm),
+      cmocka_unit_test(test_fused_batch_norm), cmocka_unit_test(test_rate_of_batch_norm),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

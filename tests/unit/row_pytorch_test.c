@@ -259,8 +259,43 @@ static void one_unit(void **state) {
   }
 }
 
+/* FSDP beside tensor groups or pipelines is torchtitan's; alone it is torch-fsdp's. */
+static void several_dimensions(void **state) {
+  (void)state;
+  row r = plain;
+  r.framework = "Somebody (FSDP, TP, PP)";
+  assert_string_equal(express(&r)->framework.name, "torch-fsdp");
+  const pl_case *c =
+      express_table("family,model,n_layers,hidden,n_heads,seq_len,vocab,gpu,n_gpus,gpus_per_node,framework,precision,"
+                    "mlp_type,tp,pp,dp,mbs,gbs,step_time_s\n"
+                    "f,Llama,32,4096,32,4096,32000,H100,16,8,\"Somebody (FSDP, TP, PP)\",bf16,gated,8,1,2,1,8,1\n")
+          .cases;
+  assert_string_equal(c->framework.name, "torchtitan");
+  assert_true(c->framework.kernels.fuses_norm && c->strategy.zero == 3 && c->strategy.sp);
+}
+
+/* What notes say of a script that was read. */
+static void notes_of_scripts(void **state) {
+  (void)state;
+  static const char form[] = "family,model,n_layers,hidden,n_heads,seq_len,vocab,gpu,n_gpus,gpus_per_node,framework,"
+                             "precision,mlp_type,tp,pp,dp,"
+                             "mbs,gbs,step_time_s,notes\n"
+                             "f,Llama,16,2048,32,1024,32000,H200,1,1,PyTorch,bf16,gated,1,1,1,1,1,1,%s\n";
+  char text[1024];
+  snprintf(text, sizeof text, form, "pure bf16; SGD without momentum; logits stay in bf16");
+  const pl_case *c = express_table(text).cases;
+  assert_true(c->framework.update.weights == PL_WEIGHTS_ALONE &&
+              c->framework.gradients.gradient_dtype == PL_DTYPE_BF16);
+  assert_true(c->framework.update.optimizer == PL_OPTIMIZER_SGD && c->framework.kernels.loss == PL_LOSS_FUSED);
+  snprintf(text, sizeof text, form, "SGD");
+  c = express_table(text).cases;
+  assert_true(c->framework.update.weights == PL_WEIGHTS_FP32 && c->framework.update.optimizer == PL_OPTIMIZER_FOREACH);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test_setup_teardown(several_dimensions, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(notes_of_scripts, set_up, tear_down),
       cmocka_unit_test_setup_teardown(types, set_up, tear_down),
       cmocka_unit_test_setup_teardown(contexts, set_up, tear_down),
       cmocka_unit_test_setup_teardown(networks, set_up, tear_down),

@@ -160,6 +160,11 @@ static bool predates_torch_2_1(const pl_measured_row *row) {
   return pl_row_mentions(row->source, "mosaicml/examples") || pl_row_mentions(row->notes, "mode=PURE");
 }
 
+/* FSDP beside tensor groups or pipelines: torch-fsdp offers neither, torchtitan is how PyTorch puts them together. */
+static bool is_in_several_dimensions(const pl_measured_row *row, const pl_row_habits *habits) {
+  return strcmp(habits->framework, "torch-fsdp") == 0 && (row->tp > 1 || row->pp > 1);
+}
+
 enum { N_FRAMEWORKS = sizeof frameworks / sizeof frameworks[0] };
 
 static size_t find_framework(const pl_measured_row *row) {
@@ -176,6 +181,9 @@ bool pl_row_framework_is_known(const pl_measured_row *row) {
 pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
   size_t i = find_framework(row);
   pl_row_habits habits = i < N_FRAMEWORKS ? frameworks[i].habits : habits_of_others(row);
+  if (is_in_several_dimensions(row, &habits))
+    habits = (pl_row_habits){
+        .framework = "torchtitan", .sequence_parallel = true, .selects_ops = true, .gathers_context = true, .zero = 3};
   int stage = row->zero_stage >= 0 ? (int)row->zero_stage : pl_row_sharding(row);
   if (strcmp(habits.framework, "deepspeed") == 0 && stage == 3) habits.framework = "deepspeed-zero3";
   if (pl_row_mentions(row->framework, "TensorFlow") && pl_row_mentions(row->framework, "XLA"))
@@ -295,6 +303,7 @@ static void choose_optimizer(const pl_measured_row *row, pl_framework *framework
   static const char *const small[] = {"8-bit Adam", "8-bit paged Adam", "AdamW8bit", "Adam8bit", NULL};
   static const char *const early[] = {"optimizer in backward", "optimizer in the backward", "optimizer_in_bwd",
                                       "AdamW in the backward", NULL};
+  if (pl_row_mentions(row->notes, "SGD without momentum")) framework->update.optimizer = PL_OPTIMIZER_SGD;
   if (pl_row_says_one_of(row, small)) framework->update.optimizer = PL_OPTIMIZER_FUSED_8BIT;
   if (pl_row_says_one_of(row, early)) framework->gradients.life = PL_GRADIENTS_CONSUMED;
 }
@@ -308,10 +317,15 @@ static void choose_gradients(const pl_measured_row *row, pl_framework *framework
   framework->gradients.keeps_16bit_gradients = framework->gradients.holds_16bit_gradients = false;
 }
 
-/* Lightning's "bf16-true" and "16-true", "pure bf16": nothing is kept in fp32. */
+/* Lightning's "bf16-true" and "16-true", "pure bf16": nothing is kept in fp32. Of logits
+ * that stay in 16 bits PyTorch's log-softmax reads and writes 12 bytes in all; the loss of 16-bit logits, the nearest
+ * form that there is, counts 6. */
 static void choose_weights(const pl_measured_row *row, pl_framework *framework) {
+  static const char *const narrow[] = {"logits stay in bf16", "logits stay in fp16", NULL};
   bool brain = pl_row_mentions(row->precision, "bf16");
-  bool alone = pl_row_mentions(row->precision, "16-true") || pl_row_mentions(row->precision, "pure");
+  bool alone = pl_row_mentions(row->precision, "16-true") || pl_row_mentions(row->precision, "pure") ||
+               pl_row_mentions(row->notes, "pure bf16") || pl_row_mentions(row->notes, "pure fp16");
+  if (pl_row_says_one_of(row, narrow)) framework->kernels.loss = PL_LOSS_FUSED;
   if (!alone) return;
   framework->update.weights = PL_WEIGHTS_ALONE;
   framework->gradients.gradient_dtype = brain ? PL_DTYPE_BF16 : PL_DTYPE_FP16;

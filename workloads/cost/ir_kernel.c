@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "workloads/fuse/reading.h"
 #include "workloads/ir/chain.h"
 #include "workloads/language/ir_product.h"
 #include "workloads/language/ir_routing.h"
@@ -316,7 +317,13 @@ static bool has_vocabulary(const launch *own, int32_t value) {
   return pl_ir_type_find(type_of(own, value), pl_ir_name_of("v")) >= 0;
 }
 
-static pl_op_kind kind_of(const launch *own) {
+/* A norm in steps, one of them: what its op stands for is cast on its way in or out. */
+static bool is_step_of_norm(const launch *own, const pl_framework *framework) {
+  bool norm = find(own, "rms_norm") != NULL || find(own, "rms_norm_backward") != NULL;
+  return norm && !framework->kernels.fuses_norm && find(own, "cast") != NULL;
+}
+
+static pl_op_kind kind_of(const launch *own, const pl_framework *framework) {
   static const struct {
     const char *row;
     pl_op_kind kind;
@@ -327,6 +334,7 @@ static pl_op_kind kind_of(const launch *own) {
                {"maximum", PL_OP_CROSS_ENTROPY},  {"exp", PL_OP_CROSS_ENTROPY},
                {"place", PL_OP_CROSS_ENTROPY},    {"embedding_backward", PL_OP_EMBEDDING},
                {"embedding", PL_OP_EMBEDDING}};
+  if (is_step_of_norm(own, framework)) return PL_OP_ELEMENTWISE;
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
     if (find(own, kinds[i].row) != NULL) {
       bool positions = kinds[i].kind == PL_OP_EMBEDDING && (find(own, "add") != NULL || find(own, "sum") != NULL);
@@ -405,6 +413,12 @@ static bool copies_heads(const pl_ir_op *copy) {
   return step > 0 && step < 8;
 }
 
+/* Of the chain of ops that a norm in steps is, its own op besides. */
+static bool is_in_norm(const launch *own) {
+  const char *reason = own->ops[0].reason;
+  return reason != NULL && strcmp(reason, PL_READ_NORM_STEPS) == 0;
+}
+
 static bool describe(const launch *own, const pl_framework *framework, pl_category category, pl_op *kernel,
                      pl_chain_step *step) {
   if (moves_nothing(own)) return false;
@@ -412,13 +426,16 @@ static bool describe(const launch *own, const pl_framework *framework, pl_catego
   const pl_ir_op *copy = find(own, "copy");
   uint8_t element = first == NULL || first->element == PL_IR_I32 ? (uint8_t)PL_IR_F32 : first->element;
   *kernel = (pl_op){.name = pl_ir_row_at(own->ops[0].row)->name,
-                    .kind = (uint8_t)kind_of(own),
+                    .kind = (uint8_t)kind_of(own, framework),
                     .category = (uint8_t)category,
                     .dtype = element,
                     .batch = 1,
                     .deterministic = framework->kernels.deterministic,
                     .attention_kernel = (uint8_t)framework->kernels.attention_kernel,
-                    .host_free = copy != NULL && copies_heads(copy),
+                    .host_free = (copy != NULL && copies_heads(copy)) ||
+                                 (is_in_norm(own) && pl_framework_has_module_launches(framework)),
+                    .plain = is_in_norm(own) || is_step_of_norm(own, framework) || find(own, "batch_norm") != NULL ||
+                             find(own, "batch_norm_backward") != NULL,
                     .bytes = traffic(own) - unread_bytes(own, framework)};
   for (int32_t i = 0; i < own->n_ops; i++)
     kernel->flops += pl_ir_op_flops(own->mesh, own->f, &own->ops[i]) * share_of_op(own, &own->ops[i]);

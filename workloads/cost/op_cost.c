@@ -199,6 +199,7 @@ static bool fitted(const pl_device_profile *profile, const pl_op *op, pl_op_time
   if (op->kind == PL_OP_ATTENTION) return fitted_attention(profile, op, time);
   if (op->kind == PL_OP_GEMM) return fitted_gemm(profile, op, time);
   if (op->kind == PL_OP_CONVOLUTION) return fitted_convolution(profile, op, time);
+  if (op->plain) return false; /* fits are of activation functions: see validation/calibration/README.md */
   return fitted_kernel(profile, kinds[op->kind], op->category == PL_CATEGORY_BACKWARD, op->bytes, time);
 }
 

@@ -249,6 +249,13 @@ static inline bool pl_framework_adds_in_products(const pl_framework *framework) 
   return framework->gradients.gradient_path == PL_GRADIENTS_ADDED && framework->kernels.fuses_accumulation;
 }
 
+/* Whether `launch` is the time of a module with its kernel (of Megatron's transformer layers, timed as such), not that
+ * of a PyTorch op, 25 us at most: ops of a chain inside of one module launch beside it, nothing more. */
+static inline bool pl_framework_has_module_launches(const pl_framework *framework) {
+  static const double op_s = 25e-6;
+  return framework->launch.launch_s > op_s;
+}
+
 /* Whether an activation and its product with the other half are one kernel. */
 static inline bool pl_framework_fuses_gate(const pl_framework *framework) {
   return framework->kernels.fuses_activation && framework->kernels.fuses_gate;

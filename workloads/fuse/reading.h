@@ -94,6 +94,8 @@ typedef struct pl_head_ops {
 /* False: it comes from no such product. */
 bool pl_read_heads(const pl_reading *own, int32_t value, pl_head_ops *found);
 
+/* The reason of all ops of a norm in PyTorch ops. */
+#define PL_READ_NORM_STEPS "a norm in steps"
 /* Whether a norm is made in PyTorch ops, on an fp32 copy (and its derivative): an RMS norm of 16 bits with a scale,
  * where the profile has no kernel for it. Layer norm is one kernel everywhere. */
 bool pl_read_is_norm_in_steps(const pl_reading *own, int32_t op, const pl_framework *framework);

@@ -104,10 +104,10 @@ static uint32_t copied_qkv(pl_tape *tape, uint32_t qkv) {
 
 /* Queries and keys normalised per head, one scale for all heads of either. */
 static uint32_t normed_heads(pl_lowering *to, int32_t norm, uint32_t qkv) {
-  int64_t vectors = pl_lower_norm_vectors(to, norm),
-          d = pl_lower_extent(to, pl_read_op(&to->read, norm)->first_output, 'd');
+  int64_t d = pl_lower_extent(to, pl_read_op(&to->read, norm)->first_output, 'd');
   uint32_t output = pl_tape_like(to->tape, qkv, "qk_norm", PL_TENSOR_ACTIVATION, to->tape->shard->dtype);
-  return pl_tape_norm_to(to->tape, PL_OP_NAMES("qk_norm"), qkv, vectors, 2 * d, output);
+  pl_lower_norm_to(to, norm, PL_OP_NAMES("qk_norm"), qkv, 2 * d, output);
+  return output;
 }
 
 /* x cos + rotate(x) sin in PyTorch ops: the halves exchanged, two products, their sum; the fused op stands for one of

@@ -104,15 +104,6 @@ static void max_pool(pl_back *d, const pl_tape_node *node, uint32_t g) {
   pl_back_arrive(d, node->input, dx);
 }
 
-static void norm(pl_back *d, const pl_tape_node *node, uint32_t g) {
-  uint32_t dx = pl_back_fresh(d, node->input);
-  uint32_t dw = node->weight != PL_NONE ? pl_back_parameter_gradient(d, node->weight) : PL_NONE;
-  pl_op *op = pl_tape_sweep(d->tape, node->names.backward, PL_OP_NORM, PL_CATEGORY_BACKWARD, norm_flops, g, node->input,
-                            node->weight, dx, dw);
-  op->inputs[3] = node->second; /* of a norm in steps, what the weight's gradient reads */
-  pl_back_arrive(d, node->input, dx);
-}
-
 /* One memory-bound op from g and up to one kept tensor to the gradient of the input. */
 void pl_back_sweep(pl_back *d, const pl_tape_node *node, pl_op_kind kind, double flops, uint32_t g, uint32_t kept) {
   uint32_t dx = pl_back_fresh(d, node->input);
@@ -223,7 +214,10 @@ static void add(pl_back *d, const pl_tape_node *node, uint32_t g) {
 }
 
 static void copy(pl_back *d, const pl_tape_node *node, uint32_t g) {
+  uint32_t own = d->tape->n_backward;
   pl_back_sweep(d, node, PL_OP_ELEMENTWISE, 1, g, PL_NONE);
+  d->tape->backward[own].host_free = d->tape->forward[node->op].host_free;
+  d->tape->backward[own].plain = d->tape->forward[node->op].plain;
 }
 
 static void tangent(pl_back *d, const pl_tape_node *node, uint32_t g) {
@@ -240,8 +234,10 @@ static void dropout(pl_back *d, const pl_tape_node *node, uint32_t g) {
 
 /* Mean and variance first: two passes. */
 static void batch_norm(pl_back *d, const pl_tape_node *node, uint32_t g) {
-  norm(d, node, g);
-  d->tape->backward[d->tape->n_backward - 1].bytes += 2 * d->tape->tensors[g].size_bytes;
+  pl_back_norm(d, node, g);
+  pl_op *kernel = &d->tape->backward[d->tape->n_backward - 1];
+  kernel->bytes += 2 * d->tape->tensors[g].size_bytes;
+  kernel->plain = true;
 }
 
 /* One kernel: the gradient of what was added is what the ReLU lets through, written beside the input's. Signs of the
@@ -261,7 +257,7 @@ static void batch_norm_relu(pl_back *d, const pl_tape_node *node, uint32_t g) {
 static const pl_backs kernels[] = {[PL_RULE_LINEAR] = pl_back_linear,
                                    [PL_RULE_REDUCE] = pl_back_reduce,
                                    [PL_RULE_GATHER] = pl_back_gather,
-                                   [PL_RULE_NORM] = norm,
+                                   [PL_RULE_NORM] = pl_back_norm,
                                    [PL_RULE_RESIDUAL] = residual,
                                    [PL_RULE_ADD] = add,
                                    [PL_RULE_POINTWISE] = pointwise,

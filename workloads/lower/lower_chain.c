@@ -70,14 +70,18 @@ void pl_lower_pool(pl_lowering *to, int32_t op) {
   pl_lower_set(to, op, 0, output);
 }
 
-/* Mean and variance are over the whole batch, which no cache holds: a pass for them, another to normalise. */
+/* Mean and variance are over the whole batch, which no cache holds: a pass for them, another to normalise, both as fast
+ * as the memory, since a channel's elements are many and lie side by side; fits of norms are of rows of some thousands.
+ */
 void pl_lower_batch_norm(pl_lowering *to, int32_t op) {
   const pl_tape_names names = PL_OP_NAMES("batch_norm");
   const pl_ir_op *own = pl_read_op(&to->read, op);
   uint32_t input = pl_lower_input(to, op, 0), output = pl_lower_tensor(to, names.forward, own->first_output);
   pl_tape_norm_to(to->tape, names, input, pl_lower_norm_vectors(to, op), pl_lower_extent(to, own->inputs[1], 'c'),
                   output);
-  to->tape->forward[to->tape->n_forward - 1].bytes += to->tape->tensors[input].size_bytes;
+  pl_op *kernel = &to->tape->forward[to->tape->n_forward - 1];
+  kernel->bytes += to->tape->tensors[input].size_bytes;
+  kernel->plain = true;
   to->tape->nodes[to->tape->n_nodes - 1].rule = PL_RULE_BATCH_NORM;
   pl_lower_set(to, op, 0, output);
 }

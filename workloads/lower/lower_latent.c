@@ -43,8 +43,9 @@ static uint32_t norm(pl_lowering *to, int32_t op, pl_tape_names names, uint32_t 
   const pl_ir_op *own = pl_read_op(&to->read, op);
   int64_t width = pl_ir_type_local_extent(to->read.mesh, pl_read_type(&to->read, own->inputs[1]), 0);
   int64_t rows = pl_lower_extent(to, own->first_output, 's');
-  return pl_tape_norm_to(to->tape, names, input, pl_lower_norm_vectors(to, op), width,
-                         pl_tape_activation(to->tape, names.forward, rows, 'h', width));
+  uint32_t output = pl_tape_activation(to->tape, names.forward, rows, 'h', width);
+  pl_lower_norm_to(to, op, names, input, width, output);
+  return output;
 }
 
 /* rank -> heads, split by heads. */

@@ -84,6 +84,10 @@ void pl_lower_beside(pl_linear *linear, const pl_linear *other);
 bool pl_lower_is_reduction(const pl_lowering *to, int32_t op);
 uint32_t pl_lower_reduced(pl_lowering *to, int32_t value, uint32_t partial);
 int64_t pl_lower_norm_vectors(const pl_lowering *to, int32_t op);
+/* A norm with its vectors of `width` elements, in one kernel or in steps, and an output already made. */
+void pl_lower_norm_to(pl_lowering *to, int32_t op, pl_tape_names names, uint32_t input, int64_t width, uint32_t output);
+/* An fp32 number for each row of `like`. */
+uint32_t pl_lower_norm_row(pl_tape *tape, uint32_t like, const char *name, pl_tensor_kind kind);
 /* Patterns that begin with a product: true if it was one of theirs. */
 bool pl_lower_attention(pl_lowering *to, int32_t op);
 bool pl_lower_mlp(pl_lowering *to, int32_t op);

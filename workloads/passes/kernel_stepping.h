@@ -65,6 +65,11 @@ void pl_step_begin_inputs(pl_kernel_stepping *own);
 void pl_step_copy_inputs(pl_kernel_stepping *own, int32_t index, int32_t before[PL_STEP_INPUTS]);
 void pl_step_put_inputs_back(pl_kernel_stepping *own, int32_t index, const int32_t before[PL_STEP_INPUTS]);
 
+/* What else than its op a norm in steps launches: of its fp32 copy and its result; and back, of the gradient that comes
+ * in. kernel_norm.c */
+void pl_step_norm(pl_kernel_stepping *own, const pl_ir_op *op, int32_t wide, int32_t output);
+void pl_step_norm_backward(pl_kernel_stepping *own, const pl_ir_op *op, int32_t wide, int32_t gradient);
+
 /* Behind a gelu, or its derivative, what it has in steps; and behind a `keep` what is kept of them. kernel_gelu.c */
 void pl_step_gelu(pl_kernel_stepping *own, int32_t index);
 void pl_step_gelu_backward(pl_kernel_stepping *own, int32_t index);

@@ -117,7 +117,7 @@ static void follow_element(const pl_kernel_stepping *own, const pl_ir_op *op, in
 
 /* ---- ops ---- */
 
-static const char *const norm_reason = "a norm in steps";
+static const char *const norm_reason = PL_READ_NORM_STEPS;
 
 /* The op in another type, with other operands. Returns its first output. */
 static int32_t append_norm(pl_kernel_stepping *own, const pl_ir_op *op, const int32_t *inputs) {
@@ -139,8 +139,9 @@ int32_t pl_step_wide(pl_kernel_stepping *own, int32_t value) {
   return own->wide[value];
 }
 
-/* An RMS norm in PyTorch ops works on an fp32 copy: the copy, its squares, and the rest in a kernel of its own. Back,
- * the derivative does, and its result is cast. False: it is in one piece, or in fp32 anyhow. */
+/* An RMS norm in PyTorch ops works on an fp32 copy. The op itself stands for the cast of what comes out, and back for
+ * what is made of the gradient that comes in and of x: its kernel is no norm's then. False: it is in one piece, or in
+ * fp32 anyhow. */
 static bool eager_norm(pl_kernel_stepping *own, int32_t index) {
   const pl_ir_op *op = pl_read_op(&own->finding.read, index);
   bool back = pl_step_is(own, index, "rms_norm_backward");
@@ -150,14 +151,12 @@ static bool eager_norm(pl_kernel_stepping *own, int32_t index) {
                       PL_IR_NONE};
   if (inputs[0] == PL_IR_NONE) return false;
   if (back) {
+    pl_step_norm_backward(own, op, inputs[0], own->map[op->inputs[2]]);
     inputs[2] = cast(own, own->map[op->inputs[2]], PL_IR_F32, norm_reason);
-  } else {
-    const int32_t pair[] = {inputs[0], inputs[0]};
-    const pl_ir_type type = own->function->values[inputs[0]].type;
-    pl_step_append(own, "multiply", 2, pair, "squares", &type, norm_reason);
   }
   int32_t first = append_norm(own, op, inputs);
   own->map[op->first_output] = cast(own, first, element, norm_reason);
+  if (!back) pl_step_norm(own, op, inputs[0], own->map[op->first_output]);
   for (int32_t i = 1; i < op->n_outputs; i++)
     own->map[op->first_output + i] =
         first != PL_IR_NONE ? cast(own, first + i, kept_element(own, element), norm_reason) : PL_IR_NONE;
