@@ -164,7 +164,7 @@ static void check_shared(const char *const instances[2], const char *const param
       "func @two(%%x: fp32[b=8, h=8]) {\n  %%w = param \"%s\"() : fp32[h=8, r=8]\n"
       "  %%u = product(%%x, %%w) {over=h} : fp32[b=8, r=8]\n  %%y = rename(%%u) {from=r, to=h}\n  return %%y\n}\n"
       "func @loss(%%x: fp32[b=8, h=8]) {\n  %%total = sum(%%x) {over=(b, h)}\n  loss(%%total)\n}\n"
-      "func @main() {\n  %%x = call @data \"data\"()\n  %%a = call @one%s(%%x)\n"
+      "func @main() {\n  %%d = call @data \"data\"()\n  %%x = call @one \"z\"(%%d)\n  %%a = call @one%s(%%x)\n"
       "  %%b = call @two%s(%%a)\n  call @loss \"loss\"(%%b)\n}\n"
       "class all {\n  chunk 0 forward @main\n  steps F0.0\n}\n";
   pl_arena arena;
@@ -175,9 +175,10 @@ static void check_shared(const char *const instances[2], const char *const param
   pl_error error = PL_ERROR_INIT;
   char text[2048], tree_text[256];
   snprintf(text, sizeof text, program, params[0], params[1], instances[0], instances[1]);
-  snprintf(tree_text, sizeof tree_text,
-           "partition: {b: 2}\nchildren:\n  - {match: %s, partition: {f: 2}}\n  - {match: %s, partition: {b: 2}}\n",
-           first, second);
+  snprintf(
+      tree_text, sizeof tree_text,
+      "partition: {b: 2}\nchildren:\n  - {match: [z, %s], partition: {f: 2}}\n  - {match: %s, partition: {b: 2}}\n",
+      first, second);
   if (pl_ir_parse("m.plir", text, strlen(text), &arena, &model, &error) != PL_OK) fail_msg("%s", error.message);
   pl_code code = plan_of(tree_text, &model, &arena, &tree, &plan, &error);
   if (message == NULL && code != PL_OK) fail_msg("%s", error.message);
