@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/digest.h"
+#include "workloads/language/ir_alike.h"
 #include "workloads/language/ir_table.h"
 #include "workloads/memory/buffer_memory.h"
 #include "workloads/memory/outlook.h"
@@ -45,6 +46,17 @@ typedef struct chunk_walk {
 } chunk_walk;
 
 enum { COUNTED_PARAMETER = -1, COUNTED_GRADIENT = -2 };
+
+/* What was found in the passes of a class and its update; lists that are alike (ir_alike.h) have it in common. */
+typedef struct findings {
+  const int32_t *order;    /* chunk of the class and kind of pass, as they come first in the list; PL_IR_NONE ends it.
+                              NULL:    nothing is kept */
+  pl_training_state bytes; /* that it was walked through with */
+  const chunk_walk *chunks;
+  double parameters, gradients, gradient_elements, elements;
+  pl_buffer_facts buffers;
+  bool gathers;
+} findings;
 
 typedef struct walk {
   const pl_ir_module *module;
@@ -347,7 +359,7 @@ static bool run_function(walk *own, int32_t function, storage **arguments, stora
   return fits;
 }
 
-/* ---- a class ---- */
+/* ---- passes ---- */
 
 /* What a weights function reads, through its calls, is there until then. */
 static bool note_weights(walk *own, int32_t function) {
@@ -462,7 +474,65 @@ static double buffers_of(walk *own, const pl_ir_class *class) {
          pl_extra_gradient_bytes(&own->buffers);
 }
 
-static bool run_class(walk *own, const pl_ir_class *class) {
+/* ---- classes that are alike ---- */
+
+/* NULL: no memory. */
+static int32_t *order_of(walk *own, const pl_ir_class *class) {
+  int32_t n = class->n_chunks * PASSES, n_found = 0;
+  int32_t *order = PL_TAKE(own->arena, int32_t, n + 1);
+  bool *seen = PL_TAKE(own->arena, bool, n + 1);
+  for (int32_t s = 0; order != NULL && seen != NULL && s < class->n_steps && n_found < n; s++) {
+    int32_t c = 0;
+    while (class->chunks[c].chunk != class->steps[s].chunk)
+      c++;
+    int32_t pass = c * PASSES + class->steps[s].kind;
+    if (!seen[pass]) order[n_found++] = pass;
+    seen[pass] = true;
+  }
+  if (order == NULL || seen == NULL) return NULL;
+  order[n_found] = PL_IR_NONE;
+  return order;
+}
+
+/* Behind the walk through a class; not where the host has a part in it, which is counted as it comes. */
+static bool note_findings(walk *own, const pl_ir_class *class, const pl_training_state *bytes, findings *found) {
+  if (own->host_elements > 0 || own->host_gradients > 0 || own->host_peak > 0) return true;
+  *found = (findings){.order = order_of(own, class),
+                      .bytes = *bytes,
+                      .chunks = own->chunks,
+                      .parameters = own->made->parameters,
+                      .gradients = own->made->gradients,
+                      .gradient_elements = own->gradient_elements,
+                      .elements = own->elements,
+                      .buffers = own->buffers,
+                      .gathers = own->gathers};
+  return found->order != NULL;
+}
+
+/* Puts what a walk through this class would find there; false: it has to be walked through. */
+static bool take_over(walk *own, const pl_ir_class *class, const pl_ir_class *like, const findings *found) {
+  if (found->order == NULL || memcmp(&found->bytes, &own->buffers.bytes, sizeof found->bytes) != 0) return false;
+  const int32_t *order = order_of(own, class);
+  int32_t i = 0;
+  while (order != NULL && order[i] == found->order[i] && order[i] != PL_IR_NONE)
+    i++;
+  if (order == NULL || order[i] != found->order[i]) return false;
+  for (int32_t c = 0; c < class->n_chunks; c++)
+    own->chunks[class->chunks[c].chunk] = found->chunks[like->chunks[c].chunk];
+  own->made->parameters = found->parameters;
+  own->made->gradients = found->gradients;
+  own->gradient_elements = found->gradient_elements;
+  own->elements = found->elements;
+  own->buffers = found->buffers;
+  own->gathers = found->gathers;
+  return true;
+}
+
+/* ---- a class ---- */
+
+/* `like`: the class that it is like; itself. `found` per class. */
+static bool run_class(walk *own, const pl_ir_class *class, const pl_ir_class *like, findings *found) {
+  const pl_training_state bytes = own->buffers.bytes;
   own->entries = (pl_hash_index){0};
   for (int32_t i = 0; i < own->module->n_functions; i++)
     own->is_counted[i] = false;
@@ -476,7 +546,8 @@ static bool run_class(walk *own, const pl_ir_class *class) {
     if (class->chunks[i].chunk >= n_chunks) n_chunks = class->chunks[i].chunk + 1;
   own->chunks = PL_TAKE(own->arena, chunk_walk, n_chunks + 1);
   if (own->chunks == NULL) return false;
-  for (int32_t i = 0; i < class->n_chunks; i++) {
+  bool is_taken = like != class && take_over(own, class, like, &found[like - own->module->classes]);
+  for (int32_t i = 0; i < class->n_chunks && !is_taken; i++) {
     own->chunk = class->chunks[i].chunk;
     if (class->chunks[i].weights != PL_IR_NONE && !note_weights(own, class->chunks[i].weights)) return false;
   }
@@ -485,7 +556,7 @@ static bool run_class(walk *own, const pl_ir_class *class) {
   double peak = own->peak; /* in the update its values are the optimizer's */
   own->kind = PL_IR_STEP_B;
   own->keeps_for_weights = false;
-  if (class->update != PL_IR_NONE && !run_whole(own, class->update)) return false;
+  if (class->update != PL_IR_NONE && !is_taken && !run_whole(own, class->update)) return false;
   own->made->values = peak;
   own->made->optimizer = own->elements * own->state.optimizer_bytes;
   own->made->host = own->host_elements * own->state.optimizer_bytes + own->host_gradients + own->host_peak;
@@ -498,7 +569,7 @@ static bool run_class(walk *own, const pl_ir_class *class) {
   }
   double stays = own->made->parameters + own->made->gradients + own->made->optimizer + own->made->buffers;
   own->made->peak = stays + fmax(peak, update);
-  return true;
+  return is_taken || note_findings(own, class, &bytes, &found[class - own->module->classes]);
 }
 
 /* Communicators that a device belongs to: one for each set of axes that collectives of the program go over, one with
@@ -575,10 +646,12 @@ pl_code pl_program_memory_take(const pl_cluster *cluster, const pl_ir_module *mo
   if (module->level != PL_IR_KERNELS) own.buffers.bytes.pass_gradient_bytes = 0;
   own.outlooks = pl_outlooks_take(module, own.framework, &scratch);
   own.is_counted = PL_TAKE(&scratch, bool, module->n_functions + 1);
-  bool fits = own.outlooks != NULL && own.is_counted != NULL;
+  const int32_t *likes = pl_ir_alike_take(module, &scratch);
+  findings *found = PL_TAKE(&scratch, findings, module->n_classes + 1);
+  bool fits = own.outlooks != NULL && own.is_counted != NULL && likes != NULL && found != NULL;
   for (int32_t c = 0; fits && c < module->n_classes; c++) {
     own.made = &(*memory)[c];
-    fits = run_class(&own, &module->classes[c]);
+    fits = run_class(&own, &module->classes[c], &module->classes[likes[c]], found);
     own.made->capacity = capacity_of(&own, cluster, &module->classes[c]);
   }
   pl_arena_release(&own.frames);
