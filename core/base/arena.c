@@ -68,7 +68,7 @@ static void *fail(pl_arena *arena) {
   return NULL;
 }
 
-static void *take_from(pl_arena_chunk *chunk, size_t size, size_t align) {
+static inline void *take_from(pl_arena_chunk *chunk, size_t size, size_t align) {
   size_t base = (size_t)(uintptr_t)chunk->bytes;
   size_t start = ((base + chunk->used + align - 1) & ~(align - 1)) - base;
   if (start > chunk->size || size > chunk->size - start) return NULL;
@@ -102,7 +102,8 @@ static void *take_spare(pl_arena *arena, size_t size, size_t align) {
   return NULL;
 }
 
-void *pl_arena_take(pl_arena *arena, size_t size, size_t align) {
+/* Where it is not simply the next piece of the chunk. */
+static __attribute__((noinline)) void *take_otherwise(pl_arena *arena, size_t size, size_t align) {
   if (arena->fail_after == 0) return fail(arena);
   if (arena->fail_after > 0) arena->fail_after--;
   if (size > SIZE_MAX / 4) return fail(arena);
@@ -131,6 +132,14 @@ void *pl_arena_take(pl_arena *arena, size_t size, size_t align) {
   arena->current = chunk;
   if (arena->chunk_bytes < (size_t)1 << 26) arena->chunk_bytes *= 2;
   return take_from(chunk, size, align);
+}
+
+void *pl_arena_take(pl_arena *arena, size_t size, size_t align) {
+  if (arena->fail_after < 0 && size < SMALLEST_SPARE_BYTES && arena->current != NULL) {
+    void *memory = take_from(arena->current, size, align);
+    if (memory != NULL) return memory;
+  }
+  return take_otherwise(arena, size, align);
 }
 
 void *pl_arena_take_zeroed(pl_arena *arena, size_t count, size_t size, size_t align) {
@@ -197,7 +206,11 @@ static int join_texts(char *brief, size_t size, const char *format, va_list argu
     char number[INTEGER_BYTES];
     const char *text = at;
     size_t more = 1;
-    if (*at == '%') {
+    if (*at != '%') {
+      while (at[1] != '%' && at[1] != '\0')
+        at++;
+      more = (size_t)(at - text) + 1;
+    } else {
       at++;
       if (*at != 's' && *at != 'd') return -1;
       text = *at == 's' ? va_arg(arguments, const char *) : integer_text(va_arg(arguments, int), number);
