@@ -151,8 +151,10 @@ typedef enum pl_ir_does {
 /* Of a function: bits of the above by op; what it does as a whole. */
 typedef struct pl_ir_doing {
   uint16_t *ops;
-  int32_t *readers;        /* pl_ir_graph_readers */
-  pl_ir_meeting *meetings; /* by op, in a pass; without a label: not yet asked for */
+  int32_t *readers;            /* pl_ir_graph_readers */
+  pl_ir_meeting *meetings;     /* by op, in a pass; without a label: not yet asked for */
+  pl_ir_reduction *reductions; /* by op, of those that read gradients, without what is of an instance; without a path:
+                                  not yet asked for */
   bool gathers_params, keeps_in_host, reads_from_host;
 } pl_ir_doing;
 

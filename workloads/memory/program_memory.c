@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/digest.h"
 #include "workloads/language/ir_alike.h"
 #include "workloads/language/ir_table.h"
 #include "workloads/memory/buffer_memory.h"
@@ -168,7 +167,7 @@ static entry *find(walk *own, int32_t kind, const char *segment) {
   size_t n = own->path_length;
   own->path[n] = 0;
   own->path_length = before;
-  uint64_t hash = pl_hash_bytes(own->path, n, pl_hash_bytes(&kind, sizeof kind, 7));
+  uint64_t hash = pl_hash_characters(pl_hash_word(7, (uint64_t)(uint32_t)kind), own->path, n);
   for (const void *found; (found = pl_hash_index_find(&own->entries, hash, &probe)) != NULL;) {
     entry *known = (entry *)(uintptr_t)found; /* ours */
     if (known->kind == kind && strcmp(known->path, own->path) == 0) return known;
@@ -340,19 +339,16 @@ static bool run_function(walk *own, int32_t function, storage **arguments, stora
   for (int32_t i = 0; fits && i < f->n_arguments; i++)
     values[i] = arguments[i];
   for (int32_t i = 0; fits && i < f->n_ops; i++) {
-    const pl_ir_op *op = &f->ops[i];
     fits = run_op(own, f, look, i, values);
-    for (int32_t k = 0; fits && k < op->n_inputs + op->n_outputs; k++) {
-      int32_t value = k < op->n_inputs ? op->inputs[k] : op->first_output + k - op->n_inputs;
-      if (look->last[value] > i) continue;
-      drop(own, values[value]);
-      values[value] = NULL;
+    for (int32_t k = look->ends_at[i]; fits && k < look->ends_at[i + 1]; k++) {
+      drop(own, values[look->ends[k]]);
+      values[look->ends[k]] = NULL;
     }
   }
   for (int32_t i = 0; fits && i < f->n_results; i++)
     results[i] = share(values[f->results[i]]);
-  for (int32_t i = 0; fits && i < f->n_values; i++)
-    if (look->last[i] >= f->n_ops) drop(own, values[i]);
+  for (int32_t k = look->ends_at[f->n_ops]; fits && k < look->ends_at[f->n_ops + 1]; k++)
+    drop(own, values[look->ends[k]]);
   if (own->n_moving[0] > 0) arrive(own);
   pl_arena_release_to(&own->frames, frame);
   own->depth--;
