@@ -197,8 +197,8 @@ static const char *integer_text(int value, char text[INTEGER_BYTES]) {
   return at;
 }
 
-/* What a format of nothing but texts and integers ("%s.%d") gives, as most are; -1: another, or a longer text. Not
- * printf's work: where a library has registered a conversion of its own (libquadmath, which OpenBLAS brings), glibc
+/* What a format of nothing but texts and integers ("%s.%d, %.*s") gives, as most are; -1: another, or a longer text.
+ * Not printf's work: where a library has registered a conversion of its own (libquadmath, which OpenBLAS brings), glibc
  * formats every text the slow way, 1,500 instructions for two names and a dot. */
 static int join_texts(char *brief, size_t size, const char *format, va_list arguments) {
   size_t length = 0;
@@ -210,6 +210,14 @@ static int join_texts(char *brief, size_t size, const char *format, va_list argu
       while (at[1] != '%' && at[1] != '\0')
         at++;
       more = (size_t)(at - text) + 1;
+    } else if (at[1] == '.' && at[2] == '*' && at[3] == 's') {
+      int most = va_arg(arguments, int);
+      text = va_arg(arguments, const char *);
+      if (text == NULL || most < 0) return -1;
+      more = strnlen(text, (size_t)most);
+      at += 3;
+    } else if (at[1] == '%') {
+      at++;
     } else {
       at++;
       if (*at != 's' && *at != 'd') return -1;

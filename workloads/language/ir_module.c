@@ -57,8 +57,7 @@ int32_t pl_ir_function_append(pl_ir_module *module, pl_ir_function *function) {
   if (functions == NULL || function->name == NULL) return PL_IR_NONE;
   module->functions = functions;
   if (find_named(&module->function_names, function->name) == NULL &&
-      !put_hashed(&module->function_names, hash_of(function->name), function->name, module->n_functions,
-                  module->arena))
+      !put_hashed(&module->function_names, hash_of(function->name), function->name, module->n_functions, module->arena))
     return PL_IR_NONE;
   module->functions[module->n_functions] = function;
   return module->n_functions++;
@@ -96,23 +95,29 @@ static const char *free_name(pl_ir_module *module, const pl_ir_function *functio
   }
 }
 
-/* Room for one value more; values are large, so none is cleared before it is there. */
-static bool has_room(pl_ir_module *module, pl_ir_function *function) {
-  if ((uint32_t)function->n_values < function->room_values) return true;
-  uint32_t room = function->room_values > 0 ? 2 * function->room_values : 16;
-  pl_ir_value *values = (pl_ir_value *)pl_arena_take(module->arena, room * sizeof *values, _Alignof(pl_ir_value));
-  if (values == NULL) return false;
-  if (function->n_values > 0) memcpy(values, function->values, (size_t)function->n_values * sizeof *values);
-  function->values = values;
-  function->room_values = room;
-  return true;
+/* Room for one more behind `n`. Values and ops are large, so none is cleared before it is there, and most functions
+ * get room for all of theirs at once. The array, longer; NULL: no memory. */
+enum { FIRST_ROOM = 64 };
+static void *with_room(pl_arena *arena, void *array, int32_t n, size_t size, uint32_t *room) {
+  if ((uint32_t)n < *room) return array;
+  uint32_t wanted = *room > 0 ? 2 * *room : FIRST_ROOM;
+  while (wanted <= (uint32_t)n) /* of a function that another one was made from */
+    wanted *= 2;
+  void *made = pl_arena_take(arena, wanted * size, _Alignof(max_align_t));
+  if (made == NULL) return NULL;
+  if (n > 0) memcpy(made, array, (size_t)n * size);
+  *room = wanted;
+  return made;
 }
 
 static int32_t value_add(pl_ir_module *module, pl_ir_function *function, const char *name, const pl_ir_type *type,
                          int32_t op) {
   uint64_t hash;
   const char *own = free_name(module, function, name, &hash);
-  if (own == NULL || !has_room(module, function)) return PL_IR_NONE;
+  pl_ir_value *values = (pl_ir_value *)with_room(module->arena, function->values, function->n_values, sizeof *values,
+                                                 &function->room_values);
+  if (own == NULL || values == NULL) return PL_IR_NONE;
+  function->values = values;
   function->values[function->n_values] = (pl_ir_value){.name = own, .type = *type, .op = op};
   if (!put_hashed(&function->names, hash, own, function->n_values, module->arena)) return PL_IR_NONE;
   return function->n_values++;
@@ -163,8 +168,7 @@ pl_ir_making pl_ir_making_like(const pl_ir_function *from, const pl_ir_op *op, c
 
 int32_t pl_ir_op_add(pl_ir_module *module, pl_ir_function *function, const pl_ir_making *making) {
   pl_arena *arena = module->arena;
-  pl_ir_op *ops =
-      (pl_ir_op *)pl_arena_grown(arena, function->ops, (size_t)function->n_ops, 1, sizeof(*ops), &function->room_ops);
+  pl_ir_op *ops = (pl_ir_op *)with_room(arena, function->ops, function->n_ops, sizeof *ops, &function->room_ops);
   if (ops == NULL) return PL_IR_NONE;
   function->ops = ops;
   int32_t index = function->n_ops;
