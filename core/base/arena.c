@@ -68,7 +68,7 @@ static void *fail(pl_arena *arena) {
   return NULL;
 }
 
-static void *take_from(pl_arena_chunk *chunk, size_t size, size_t align) {
+static inline void *take_from(pl_arena_chunk *chunk, size_t size, size_t align) {
   size_t base = (size_t)(uintptr_t)chunk->bytes;
   size_t start = ((base + chunk->used + align - 1) & ~(align - 1)) - base;
   if (start > chunk->size || size > chunk->size - start) return NULL;
@@ -102,7 +102,8 @@ static void *take_spare(pl_arena *arena, size_t size, size_t align) {
   return NULL;
 }
 
-void *pl_arena_take(pl_arena *arena, size_t size, size_t align) {
+/* Where it is not simply the next piece of the chunk. */
+static __attribute__((noinline)) void *take_otherwise(pl_arena *arena, size_t size, size_t align) {
   if (arena->fail_after == 0) return fail(arena);
   if (arena->fail_after > 0) arena->fail_after--;
   if (size > SIZE_MAX / 4) return fail(arena);
@@ -131,6 +132,14 @@ void *pl_arena_take(pl_arena *arena, size_t size, size_t align) {
   arena->current = chunk;
   if (arena->chunk_bytes < (size_t)1 << 26) arena->chunk_bytes *= 2;
   return take_from(chunk, size, align);
+}
+
+void *pl_arena_take(pl_arena *arena, size_t size, size_t align) {
+  if (arena->fail_after < 0 && size < SMALLEST_SPARE_BYTES && arena->current != NULL) {
+    void *memory = take_from(arena->current, size, align);
+    if (memory != NULL) return memory;
+  }
+  return take_otherwise(arena, size, align);
 }
 
 void *pl_arena_take_zeroed(pl_arena *arena, size_t count, size_t size, size_t align) {
@@ -188,8 +197,8 @@ static const char *integer_text(int value, char text[INTEGER_BYTES]) {
   return at;
 }
 
-/* What a format of nothing but texts and integers ("%s.%d") gives, as most are; -1: another, or a longer text. Not
- * printf's work: where a library has registered a conversion of its own (libquadmath, which OpenBLAS brings), glibc
+/* What a format of nothing but texts and integers ("%s.%d, %.*s") gives, as most are; -1: another, or a longer text.
+ * Not printf's work: where a library has registered a conversion of its own (libquadmath, which OpenBLAS brings), glibc
  * formats every text the slow way, 1,500 instructions for two names and a dot. */
 static int join_texts(char *brief, size_t size, const char *format, va_list arguments) {
   size_t length = 0;
@@ -197,7 +206,19 @@ static int join_texts(char *brief, size_t size, const char *format, va_list argu
     char number[INTEGER_BYTES];
     const char *text = at;
     size_t more = 1;
-    if (*at == '%') {
+    if (*at != '%') {
+      while (at[1] != '%' && at[1] != '\0')
+        at++;
+      more = (size_t)(at - text) + 1;
+    } else if (at[1] == '.' && at[2] == '*' && at[3] == 's') {
+      int most = va_arg(arguments, int);
+      text = va_arg(arguments, const char *);
+      if (text == NULL || most < 0) return -1;
+      more = strnlen(text, (size_t)most);
+      at += 3;
+    } else if (at[1] == '%') {
+      at++;
+    } else {
       at++;
       if (*at != 's' && *at != 'd') return -1;
       text = *at == 's' ? va_arg(arguments, const char *) : integer_text(va_arg(arguments, int), number);

@@ -151,6 +151,58 @@ static void between_modules(void **state) {
                "t.yaml:3:53: loss is on stage 1, which has 2 devices: they cannot be cut into 4");
 }
 
+/* ---- parameters of several modules ---- */
+
+/* Calls of @main are called as `instances` says; their parameters, of unlike dimensions, may not be the same. */
+static void check_shared(const char *const instances[2], const char *const params[2], const char *first,
+                         const char *second, const char *message) {
+  static const char program[] =
+      "plir 1 model \"shared\"\nmicrobatches 1\n"
+      "func @data() {\n  %%x = input \"vectors\"() : fp32[b=8, h=8]\n  return %%x\n}\n"
+      "func @one(%%x: fp32[b=8, h=8]) {\n  %%w = param \"%s\"() : fp32[h=8, f=8]\n"
+      "  %%u = product(%%x, %%w) {over=h} : fp32[b=8, f=8]\n  %%y = rename(%%u) {from=f, to=h}\n  return %%y\n}\n"
+      "func @two(%%x: fp32[b=8, h=8]) {\n  %%w = param \"%s\"() : fp32[h=8, r=8]\n"
+      "  %%u = product(%%x, %%w) {over=h} : fp32[b=8, r=8]\n  %%y = rename(%%u) {from=r, to=h}\n  return %%y\n}\n"
+      "func @loss(%%x: fp32[b=8, h=8]) {\n  %%total = sum(%%x) {over=(b, h)}\n  loss(%%total)\n}\n"
+      "func @main() {\n  %%d = call @data \"data\"()\n  %%x = call @one \"z\"(%%d)\n  %%a = call @one%s(%%x)\n"
+      "  %%b = call @two%s(%%a)\n  call @loss \"loss\"(%%b)\n}\n"
+      "class all {\n  chunk 0 forward @main\n  steps F0.0\n}\n";
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  pl_ir_module model;
+  pl_strategy_tree tree;
+  pl_tree_plan plan;
+  pl_error error = PL_ERROR_INIT;
+  char text[2048], tree_text[256];
+  snprintf(text, sizeof text, program, params[0], params[1], instances[0], instances[1]);
+  snprintf(
+      tree_text, sizeof tree_text,
+      "partition: {b: 2}\nchildren:\n  - {match: [z, %s], partition: {f: 2}}\n  - {match: %s, partition: {b: 2}}\n",
+      first, second);
+  if (pl_ir_parse("m.plir", text, strlen(text), &arena, &model, &error) != PL_OK) fail_msg("%s", error.message);
+  pl_code code = plan_of(tree_text, &model, &arena, &tree, &plan, &error);
+  if (message == NULL && code != PL_OK) fail_msg("%s", error.message);
+  if (message != NULL && strstr(error.message, message) == NULL) fail_msg("'%s' is not in: %s", message, error.message);
+  pl_arena_release(&arena);
+}
+
+static void parameters_of_several(void **state) {
+  (void)state;
+  static const char lies_twice[] = "a.w.u is read by ";
+  const char *const apart[] = {" \"a\"", " \"b\""};
+  const char *const around[] = {" \"a\"", " \"a.w\""}, *const below[] = {" \"a.w\"", " \"a\""};
+  const char *const bare[] = {" \"a\"", ""}, *const longer[] = {" \"a\"", " \"ab\""};
+  const char *const equal[] = {"w.u", "w.u"}, *const inner[] = {"w.u", "u"}, *const outer[] = {"u", "w.u"};
+  const char *const whole[] = {"w.u", "a.w.u"}, *const other[] = {"w.u", "ab.w.u"};
+  check_shared(apart, equal, "a", "b", NULL);
+  check_shared(longer, equal, "a", "ab", NULL);
+  check_shared(around, equal, "a", "a.w", NULL); /* a.w.u and a.w.w.u */
+  check_shared(bare, other, "a", "two", NULL);
+  check_shared(bare, whole, "a", "two", lies_twice);
+  check_shared(around, inner, "a", "data", lies_twice);
+  check_shared(below, outer, "a", "data", lies_twice);
+}
+
 /* ---- microbatches of inner nodes ---- */
 
 static int32_t count_rows(const pl_ir_function *function, const char *row) {
@@ -264,8 +316,12 @@ static void every_allocation_fails_once(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(who_holds),       cmocka_unit_test(linear),
-                                     cmocka_unit_test(between_modules), cmocka_unit_test(pieces),
-                                     cmocka_unit_test(refused_pieces),  cmocka_unit_test(every_allocation_fails_once)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(who_holds),
+                                     cmocka_unit_test(linear),
+                                     cmocka_unit_test(between_modules),
+                                     cmocka_unit_test(parameters_of_several),
+                                     cmocka_unit_test(pieces),
+                                     cmocka_unit_test(refused_pieces),
+                                     cmocka_unit_test(every_allocation_fails_once)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

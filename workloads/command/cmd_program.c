@@ -194,7 +194,9 @@ static pl_code make(session *own, request *in, pl_error *error) {
     pl_model *model = &own->job.model;
     PL_TRY(pl_tree_load(in->strategy, &own->job.arena, &own->tree, error));
     PL_TRY(place(own, options, error));
-    if (is_held(in)) PL_TRY(pl_model_held_by_tree(model, &options->job, &own->tree, &own->job.arena, model, error));
+    if (is_held(in))
+      return pl_program_of_tree_held(model, &options->job, &own->tree, level, &own->job.arena, &own->plan, &own->module,
+                                     error);
     return pl_program_of_tree(model, &options->job, &own->tree, level, &own->job.arena, &own->plan, &own->module,
                               error);
   }

@@ -378,8 +378,10 @@ static pl_code make_of_tree(subject *to, const char *path, const pl_cluster *clu
   pl_ir_module *made = to->request->inference ? forward : module;
   PL_TRY(pl_tree_load(path, arena, tree, error));
   PL_TRY(pl_tree_prices_adopt(tree, cluster, &to->options->simulate, arena, error));
-  if (is_lowered(to)) PL_TRY(pl_model_held_by_tree(&to->model, &to->options->job, tree, arena, &to->model, error));
-  PL_TRY(pl_program_of_tree(&to->model, &to->options->job, tree, level, arena, plan, made, error));
+  if (is_lowered(to))
+    PL_TRY(pl_program_of_tree_held(&to->model, &to->options->job, tree, level, arena, plan, made, error));
+  else
+    PL_TRY(pl_program_of_tree(&to->model, &to->options->job, tree, level, arena, plan, made, error));
   return to->request->inference ? pl_ir_partition(forward, plan, to->model.ends.tied_embeddings, arena, module, error)
                                 : PL_OK;
 }

@@ -238,13 +238,6 @@ static pl_code sum_folded(pl_ir_graphing *own, const pl_ir_act *act) {
   return PL_OK;
 }
 
-static const pl_ir_crew *crew_named(const pl_ir_graphing *own, const char *name) {
-  int32_t c = 0;
-  while (strcmp(own->module->classes[c].name, name) != 0)
-    c++;
-  return &own->crews[c];
-}
-
 static pl_code sum(pl_ir_graphing *own, const pl_ir_act *act) {
   bool fresh;
   if (own->fold != NULL) return sum_folded(own, act);
@@ -255,7 +248,7 @@ static pl_code sum(pl_ir_graphing *own, const pl_ir_act *act) {
     uint32_t n = 0, spec;
     double progress;
     for (int32_t i = 0; fresh && i < act->classes->n_names; i++)
-      members[n++] = crew_named(own, act->classes->names[i].text)->devices[d];
+      members[n++] = pl_ir_graph_crew_named(own, act->classes->names[i].text)->devices[d];
     if (fresh) {
       PL_TRY(pl_ir_transfers_collective(&own->transfers, PL_ALL_REDUCE, members, n, act->bytes, &spec, &progress,
                                         own->error));

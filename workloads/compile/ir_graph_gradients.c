@@ -19,9 +19,14 @@ static bool is_meeting(const pl_ir_op *op) {
   return is(op, "all_reduce") || is(op, "reduce_scatter") || is(op, "all_gather");
 }
 
+static uint64_t hash_of(const char *path) {
+  return pl_hash_characters(5, path, strlen(path));
+}
+
 static pl_ir_reduction *find(const pl_ir_graphing *own, const char *path) {
   uint32_t probe = 0;
-  for (const void *found; (found = pl_hash_index_find(&own->reduced->index, pl_hash_text(5, path), &probe)) != NULL;) {
+  uint64_t hash = hash_of(path);
+  for (const void *found; (found = pl_hash_index_find(&own->reduced->index, hash, &probe)) != NULL;) {
     pl_ir_reduction *is_one = (pl_ir_reduction *)(uintptr_t)found; /* ours */
     if (strcmp(is_one->path, path) == 0) return is_one;
   }
@@ -40,52 +45,72 @@ static const pl_ir_op *meeting_of(pl_ir_graphing *own, int32_t function, int32_t
   return readers[value] >= 0 && is_meeting(&f->ops[readers[value]]) ? &f->ops[readers[value]] : NULL;
 }
 
-static bool note(pl_ir_graphing *own, int32_t function, const pl_ir_op *gradient, const char *prefix) {
-  const pl_ir_function *f = own->module->functions[function];
+/* What it is of every instance of the function: all but the path. */
+static pl_ir_reduction reduction_of(pl_ir_graphing *own, int32_t function, const pl_ir_op *gradient) {
   const pl_ir_op *op = meeting_of(own, function, gradient->first_output);
-  const char *path = pl_ir_graph_join(own, prefix, gradient->path);
+  pl_ir_reduction made = {.in_host = pl_ir_op_is_in_host(gradient)};
+  if (op != NULL) made.meeting = pl_ir_graph_meeting_of(own, own->module->functions[function], op);
+  if (op != NULL && made.meeting.kind == PL_REDUCE_SCATTER && pl_framework_reduces_whole(own->framework, 1)) {
+    made.meeting.kind = PL_ALL_REDUCE; /* of which each rank keeps its share */
+    made.at_once = true;
+  }
+  return made;
+}
+
+/* The same, kept from call to call. What is gathered is of a stream that depends on where it is. */
+static pl_ir_reduction known_reduction(pl_ir_graphing *own, int32_t function, int32_t gradient) {
+  const pl_ir_function *f = own->module->functions[function];
+  pl_ir_doing *doing = &own->doings[function];
+  if (doing->reductions == NULL) doing->reductions = PL_TAKE(own->arena, pl_ir_reduction, f->n_ops + 1);
+  if (doing->reductions == NULL) return (pl_ir_reduction){0}; /* the arena knows */
+  pl_ir_reduction *known = &doing->reductions[gradient];
+  if (known->path == NULL) *known = reduction_of(own, function, &f->ops[gradient]);
+  if (known->meeting.axes == 0 || known->meeting.kind != PL_ALL_GATHER) known->path = f->ops[gradient].path;
+  return *known;
+}
+
+static bool note(pl_ir_graphing *own, int32_t function, int32_t gradient, const char *prefix) {
+  const char *path = pl_ir_graph_join(own, prefix, own->module->functions[function]->ops[gradient].path);
   pl_ir_reduction *made = PL_TAKE(own->arena, pl_ir_reduction, 1);
   if (path == NULL || made == NULL) return false;
-  *made = (pl_ir_reduction){.path = path, .in_host = pl_ir_op_is_in_host(gradient)};
-  if (op != NULL) made->meeting = pl_ir_graph_meeting_of(own, f, op);
-  if (op != NULL && made->meeting.kind == PL_REDUCE_SCATTER && pl_framework_reduces_whole(own->framework, 1)) {
-    made->meeting.kind = PL_ALL_REDUCE; /* of which each rank keeps its share */
-    made->at_once = true;
-  }
+  *made = known_reduction(own, function, gradient);
+  made->path = path;
   pl_ir_reductions *all = own->reduced;
   all->sums_in_host = all->sums_in_host || made->in_host;
   all->list = (pl_ir_reduction **)pl_arena_grown(own->arena, (const void *)all->list, all->n, 1,
                                                  sizeof(pl_ir_reduction *), &all->room);
   if (all->list == NULL) return false;
   all->list[all->n++] = made;
-  return pl_hash_index_put(&all->index, pl_hash_text(5, path), made, own->arena);
+  return pl_hash_index_put(&all->index, hash_of(path), made, own->arena);
 }
 
 static bool scan(pl_ir_graphing *own, int32_t function, const char *prefix) {
   const pl_ir_function *f = own->module->functions[function];
-  for (int32_t i = 0; i < f->n_ops; i++) {
-    const pl_ir_op *op = &f->ops[i];
-    if (is(op, "gradient") && !note(own, function, op, prefix)) return false;
-    if (!is(op, "call")) continue;
-    const char *inner = pl_ir_graph_join(own, prefix, op->path);
-    if (inner == NULL || !scan(own, op->callee, inner)) return false;
+  const pl_ir_doing *doing = pl_ir_graph_doing(own, function);
+  for (int32_t i = 0; doing != NULL && i < f->n_ops; i++) {
+    if ((doing->ops[i] & PL_IR_DOES_READ_GRADIENT) != 0 && !note(own, function, i, prefix)) return false;
+    if ((doing->ops[i] & PL_IR_DOES_CALL) == 0) continue;
+    const char *inner = pl_ir_graph_join(own, prefix, f->ops[i].path);
+    if (inner == NULL || !scan(own, f->ops[i].callee, inner)) return false;
   }
-  return true;
+  return doing != NULL;
 }
 
 /* Who adds to gradients in the last pass of a chunk. */
 static bool count_adds(pl_ir_graphing *own, int32_t function, const char *prefix) {
   if (function == PL_IR_NONE) return true;
   const pl_ir_function *f = own->module->functions[function];
-  for (int32_t i = 0; i < f->n_ops; i++) {
+  const pl_ir_doing *doing = pl_ir_graph_doing(own, function);
+  for (int32_t i = 0; doing != NULL && i < f->n_ops; i++) {
     const pl_ir_op *op = &f->ops[i];
-    bool calls = is(op, "call") || op->row == own->kernel;
-    const char *path = calls || is(op, "accumulate") ? pl_ir_graph_join(own, prefix, op->path) : "";
+    if ((doing->ops[i] & (PL_IR_DOES_CALL | PL_IR_DOES_ADD)) == 0) continue;
+    bool calls = (doing->ops[i] & PL_IR_DOES_CALL) != 0 || op->row == own->kernel;
+    const char *path = pl_ir_graph_join(own, prefix, op->path);
     if (path == NULL || (calls && !count_adds(own, op->callee, path))) return false;
-    pl_ir_reduction *reduction = is(op, "accumulate") ? find(own, path) : NULL;
+    pl_ir_reduction *reduction = !calls ? find(own, path) : NULL;
     if (reduction != NULL) reduction->n_adds++;
   }
-  return true;
+  return doing != NULL;
 }
 
 pl_code pl_ir_graph_find_reductions(pl_ir_graphing *own) {

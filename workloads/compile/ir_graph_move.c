@@ -235,7 +235,7 @@ static pl_code collective(pl_ir_graphing *own, const pl_ir_meeting *meeting, pl_
   return pl_ir_graph_meet(own, meeting, false, input, output);
 }
 
-static const pl_ir_crew *crew_named(const pl_ir_graphing *own, const char *name) {
+const pl_ir_crew *pl_ir_graph_crew_named(const pl_ir_graphing *own, const char *name) {
   for (int32_t c = 0; c < own->module->n_classes; c++)
     if (strcmp(own->module->classes[c].name, name) == 0) return &own->crews[c];
   return NULL;
@@ -243,19 +243,20 @@ static const pl_ir_crew *crew_named(const pl_ir_graphing *own, const char *name)
 
 static pl_code send(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, const pl_ir_arrival *input) {
   PL_TRY(pl_ir_graph_flush(own));
-  const pl_ir_act act = {
-      .kind = PL_IR_ACT_SEND,
-      .message = pl_ir_graph_message(own, own->now, crew_named(own, pl_ir_text_of(op, "to")), pl_ir_text_of(op, "tag")),
-      .bytes = pl_ir_type_local_bytes(&own->module->mesh, &f->values[op->inputs[0]].type),
-      .input = input->tasks};
+  const pl_ir_act act = {.kind = PL_IR_ACT_SEND,
+                         .message =
+                             pl_ir_graph_message(own, own->now, pl_ir_graph_crew_named(own, pl_ir_text_of(op, "to")),
+                                                 pl_ir_text_of(op, "tag")),
+                         .bytes = pl_ir_type_local_bytes(&own->module->mesh, &f->values[op->inputs[0]].type),
+                         .input = input->tasks};
   return act.message != NULL ? pl_ir_graph_act(own, &act) : pl_ir_graph_no_memory(own);
 }
 
 static pl_code receive(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *output) {
   output->tasks = take_tasks(own);
   const pl_ir_act act = {.kind = PL_IR_ACT_RECEIVE,
-                         .message = pl_ir_graph_message(own, crew_named(own, pl_ir_text_of(op, "from")), own->now,
-                                                        pl_ir_text_of(op, "tag")),
+                         .message = pl_ir_graph_message(own, pl_ir_graph_crew_named(own, pl_ir_text_of(op, "from")),
+                                                        own->now, pl_ir_text_of(op, "tag")),
                          .bytes = pl_ir_type_local_bytes(&own->module->mesh, &f->values[op->first_output].type),
                          .output = output->tasks};
   if (act.message == NULL || output->tasks == NULL) return pl_ir_graph_no_memory(own);

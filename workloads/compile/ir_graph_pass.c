@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "workloads/compile/ir_graph_state.h"
+#include "workloads/language/ir_alike.h"
 
 enum { KINDS = PL_IR_STEP_W + 1 };
 
@@ -117,15 +118,76 @@ static pl_code note_list(pl_ir_graphing *own, pl_ir_step_walk walk, const int32_
   return PL_OK;
 }
 
+/* ---- lists that are alike ---- */
+
+/* The message of the class at hand that corresponds to this one of `like`. */
+static pl_ir_message *message_like(pl_ir_graphing *own, const pl_ir_class *like, const pl_ir_act *act) {
+  const pl_ir_class *classes = own->module->classes;
+  const pl_ir_message *message = act->message;
+  bool sends = act->kind == PL_IR_ACT_SEND;
+  const pl_ir_telling telling = {
+      .sends = sends, .other = classes[sends ? message->to : message->from].name, .tag = message->tag};
+  const pl_ir_op *op = pl_ir_alike_op(own->module, like, own->now->class, &telling);
+  PL_ASSERT(op != NULL);
+  const pl_ir_crew *other = pl_ir_graph_crew_named(own, pl_ir_text_of(op, sends ? "to" : "from"));
+  return pl_ir_graph_message(own, sends ? own->now : other, sends ? other : own->now, pl_ir_text_of(op, "tag"));
+}
+
+static bool copy_pass(pl_ir_graphing *own, const pl_ir_class *like, pl_ir_pass *pass) {
+  const pl_ir_act *acts = pass->acts;
+  pass->acts = PL_TAKE(own->arena, pl_ir_act, pass->n_acts + 1);
+  pass->room_acts = pass->n_acts;
+  for (uint32_t i = 0; pass->acts != NULL && i < pass->n_acts; i++) {
+    pl_ir_act *act = &pass->acts[i];
+    *act = acts[i];
+    if (act->message != NULL && (act->message = message_like(own, like, act)) == NULL) return false;
+  }
+  return pass->acts != NULL;
+}
+
+/* Takes over what a list that is like this one was noted to do, message by message; arrays of tasks serve both, for
+ * lists are done one after the other. *done false: what is the last of its kind does not come in the same order. */
+static pl_code take_over(pl_ir_graphing *own, int32_t like, const int32_t *places, pl_ir_passes *passes, bool *done) {
+  const pl_ir_class *class = own->now->class;
+  const pl_ir_passes *from = &own->passes[like];
+  size_t n = (size_t)place_of_update(class) + 1;
+  *done = false;
+  if (own->crews[like].n_devices != own->now->n_devices) return PL_OK;
+  pl_ir_passes made;
+  if (!take_passes(own, class, &made)) return pl_ir_graph_no_memory(own);
+  memcpy(made.steps, from->steps, n * sizeof *made.steps);
+  memcpy(made.is_noted, from->is_noted, n * sizeof *made.is_noted);
+  memcpy(made.noted, from->noted, n * sizeof *made.noted);
+  made.n_noted = from->n_noted;
+  find_front(&made, places, class->n_steps);
+  if (!are_known(&made, places, class->n_steps + 1)) return PL_OK;
+  for (int32_t i = 0; i < made.n_noted; i++)
+    if (!copy_pass(own, &own->module->classes[like], &made.steps[made.noted[i]])) return pl_ir_graph_no_memory(own);
+  *passes = made;
+  *done = true;
+  return PL_OK;
+}
+
+/* Per class the one that it is like, as far as nothing stands in the way: names are of each list's own paths, and notes
+ * of graphs before may have been put together by device (ir_graph_fuse.c). NULL: none is, or no memory. */
+static const int32_t *find_likes(pl_ir_graphing *own) {
+  bool is_first = own->graph == 1 && !own->options->names && own->module->n_fewer == 0;
+  return own->passes != NULL && is_first ? pl_ir_alike_take(own->module, own->arena) : NULL;
+}
+
 pl_code pl_ir_graph_note_passes(pl_ir_graphing *own, pl_ir_step_walk walk) {
+  const int32_t *likes = find_likes(own);
+  if (own->arena->failed) return pl_ir_graph_no_memory(own);
   for (int32_t c = 0; c < own->module->n_classes && own->passes != NULL; c++) {
     pl_ir_passes *passes = &own->passes[c];
     own->now = &own->crews[c];
     const pl_ir_class *class = own->now->class = &own->module->classes[c];
     const int32_t *places = pl_ir_graph_places(own, class);
-    bool hands_on = false;
+    bool hands_on = false, is_taken = false;
     if (places == NULL) return pl_ir_graph_no_memory(own);
     if (are_known(passes, places, class->n_steps + 1)) continue;
+    if (likes != NULL && likes[c] != c) PL_TRY(take_over(own, likes[c], places, passes, &is_taken));
+    if (is_taken) continue;
     pl_code code = note_list(own, walk, places, passes, &hands_on);
     own->noted = NULL;
     if (code != PL_OK) return code;

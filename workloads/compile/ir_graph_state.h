@@ -151,8 +151,10 @@ typedef enum pl_ir_does {
 /* Of a function: bits of the above by op; what it does as a whole. */
 typedef struct pl_ir_doing {
   uint16_t *ops;
-  int32_t *readers;        /* pl_ir_graph_readers */
-  pl_ir_meeting *meetings; /* by op, in a pass; without a label: not yet asked for */
+  int32_t *readers;            /* pl_ir_graph_readers */
+  pl_ir_meeting *meetings;     /* by op, in a pass; without a label: not yet asked for */
+  pl_ir_reduction *reductions; /* by op, of those that read gradients, without what is of an instance; without a path:
+                                  not yet asked for */
   bool gathers_params, keeps_in_host, reads_from_host;
 } pl_ir_doing;
 
@@ -408,6 +410,7 @@ pl_code pl_ir_graph_meet(pl_ir_graphing *own, const pl_ir_meeting *meeting, bool
                          pl_ir_arrival *output);
 /* Devices by groups along axes: of the crew, or of all where the graph is folded. NULL: no memory. */
 const pl_ir_groups *pl_ir_graph_groups_over(pl_ir_graphing *own, uint32_t axes);
+const pl_ir_crew *pl_ir_graph_crew_named(const pl_ir_graphing *own, const char *name); /* of a class; NULL: none */
 /* Whether the op moves something (`cut` does not). Such ops await their operands themselves. */
 bool pl_ir_graph_moves(const pl_ir_op *op);
 pl_code pl_ir_graph_move(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values);

@@ -51,14 +51,59 @@ static uint32_t origin_of_group(const pl_ir_mesh *mesh, uint32_t axes, uint32_t 
   return device;
 }
 
+/* Devices of the platform in all groups of a stage; NULL: no memory. */
+static uint32_t *members_of_stage(const pl_mesh_prices *own, const pl_ir_mesh *mesh, uint32_t axes, uint32_t first,
+                                  uint32_t n_groups, uint32_t size) {
+  uint32_t *members = PL_TAKE(own->arena, uint32_t, (size_t)n_groups * size + 1);
+  for (uint32_t g = 0; members != NULL && g < n_groups; g++) {
+    take_group(mesh, axes, first + origin_of_group(mesh, axes, g), members + (size_t)g * size);
+    for (uint32_t i = 0; i < size && own->transfers.places != NULL; i++)
+      members[(size_t)g * size + i] = own->transfers.places[members[(size_t)g * size + i]];
+  }
+  return members;
+}
+
+/* Which stages lie as the first does, found once for each choice of axes: these take what it takes. */
+static pl_code find_like_first(pl_mesh_prices *own, const pl_ir_mesh *mesh, uint32_t axes, uint32_t n_stages,
+                               uint32_t each, const bool **like_first, pl_error *error) {
+  if ((*like_first = own->like_first[axes]) != NULL) return PL_OK;
+  bool *made = PL_TAKE(own->arena, bool, n_stages);
+  if (made == NULL) return pl_fail_memory(error, "prices of collectives");
+  uint32_t size = take_group(mesh, axes, 0, own->members);
+  pl_group_row rows[2] = {{.n_groups = each / size, .size = size}, {.n_groups = each / size, .size = size}};
+  for (uint32_t stage = 0; stage < n_stages && n_stages > 1; stage++) {
+    pl_group_row *row = &rows[stage > 0];
+    row->members = members_of_stage(own, mesh, axes, stage * each, row->n_groups, size);
+    if (row->members == NULL) return pl_fail_memory(error, "prices of collectives");
+    if (stage > 0)
+      PL_TRY(pl_groups_are_alike(&own->comparing, own->cluster, &rows[0], row, own->arena, &made[stage], error));
+  }
+  *like_first = own->like_first[axes] = made;
+  return PL_OK;
+}
+
 /* Adds what the transfer takes of links. */
 static void add_uses(pl_mesh_prices *own, uint32_t spec, double progress, double *alone_s) {
   const pl_transfer_spec *is = &own->transfers.specs[spec];
   for (uint32_t i = 0; i < is->n_uses; i++) {
     const pl_link_use *use = &own->transfers.uses[is->first_use + i];
-    own->bytes[use->link] += use->weight * progress;
+    double bytes = use->weight * progress;
+    if (own->bytes[use->link] == 0 && bytes > 0) own->busy[own->n_busy++] = use->link;
+    own->bytes[use->link] += bytes;
   }
   *alone_s = fmax(*alone_s, pl_ir_transfers_alone_s(&own->transfers, spec, progress));
+}
+
+/* What the busiest link takes; behind it none is. */
+static double busiest_s(pl_mesh_prices *own) {
+  double longest_s = 0;
+  while (own->n_busy > 0) {
+    uint32_t link = own->busy[--own->n_busy];
+    double time_s = own->bytes[link] / own->cluster->links[link].capacity_Bps;
+    if (time_s > longest_s) longest_s = time_s;
+    own->bytes[link] = 0;
+  }
+  return longest_s;
 }
 
 /* All groups of a stage at once: the slowest alone, or as long as the busiest link takes for all of them behind the
@@ -66,8 +111,7 @@ static void add_uses(pl_mesh_prices *own, uint32_t spec, double progress, double
 static pl_code measure_stage(pl_mesh_prices *own, const pl_ir_module *module, pl_mesh_price *made, uint32_t first,
                              uint32_t n_devices, pl_error *error) {
   uint32_t size = take_group(&module->mesh, made->axes, 0, own->members), spec = PL_NONE;
-  double alone_s = 0, busiest_s = 0;
-  memset(own->bytes, 0, own->cluster->n_links * sizeof *own->bytes);
+  double alone_s = 0;
   for (uint32_t g = 0; g < n_devices / size; g++) {
     double progress;
     take_group(&module->mesh, made->axes, first + origin_of_group(&module->mesh, made->axes, g), own->members);
@@ -75,25 +119,33 @@ static pl_code measure_stage(pl_mesh_prices *own, const pl_ir_module *module, pl
                                       &progress, error));
     add_uses(own, spec, progress, &alone_s);
   }
-  for (uint32_t link = 0; link < own->cluster->n_links; link++)
-    busiest_s = fmax(busiest_s, own->bytes[link] / own->cluster->links[link].capacity_Bps);
-  if (spec != PL_NONE) busiest_s += pl_ticks_to_s(own->transfers.specs[spec].latency);
-  made->time_s = fmax(made->time_s, fmax(alone_s, busiest_s));
+  double together_s = busiest_s(own);
+  if (spec != PL_NONE) together_s += pl_ticks_to_s(own->transfers.specs[spec].latency);
+  made->time_s = fmax(made->time_s, fmax(alone_s, together_s));
   return PL_OK;
+}
+
+static pl_code take_room(pl_mesh_prices *own, uint32_t n_devices, pl_error *error) {
+  if (own->members != NULL) return PL_OK;
+  own->bytes = PL_TAKE(own->arena, double, own->cluster->n_links + 1);
+  own->busy = PL_TAKE(own->arena, uint32_t, own->cluster->n_links + 1);
+  own->like_first = PL_TAKE(own->arena, const bool *, (size_t)1 << PL_IR_AXES_MAX);
+  own->members = PL_TAKE(own->arena, uint32_t, n_devices);
+  return own->arena->failed ? pl_fail_memory(error, "prices of collectives") : PL_OK;
 }
 
 /* The slowest of the stages. */
 static pl_code measure(pl_mesh_prices *own, const pl_ir_module *module, pl_mesh_price *made, pl_error *error) {
   const pl_ir_mesh *mesh = &module->mesh;
   uint32_t n_devices = pl_ir_mesh_devices(mesh), n_stages = (uint32_t)stages_of(mesh), each = n_devices / n_stages;
-  if (own->members == NULL) own->members = PL_TAKE(own->arena, uint32_t, n_devices);
-  if (own->bytes == NULL) own->bytes = PL_TAKE(own->arena, double, own->cluster->n_links + 1);
-  if (own->members == NULL || own->bytes == NULL) return pl_fail_memory(error, "prices of collectives");
+  PL_TRY(take_room(own, n_devices, error));
   bool placed = module->places != NULL && (uint32_t)module->n_places == n_devices;
   own->transfers.places = placed ? module->places : NULL;
   if (module->places != NULL && !placed) n_stages = 1;
+  const bool *like_first;
+  PL_TRY(find_like_first(own, mesh, made->axes, n_stages, each, &like_first, error));
   for (uint32_t stage = 0; stage < n_stages; stage++)
-    PL_TRY(measure_stage(own, module, made, stage * each, each, error));
+    if (!like_first[stage]) PL_TRY(measure_stage(own, module, made, stage * each, each, error));
   return PL_OK;
 }
 

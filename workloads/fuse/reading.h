@@ -32,7 +32,7 @@ static inline const char *pl_read_row(const pl_reading *own, int32_t op) {
 }
 /* False for PL_IR_NONE. */
 static inline bool pl_read_is(const pl_reading *own, int32_t op, const char *row) {
-  return op != PL_IR_NONE && strcmp(pl_read_row(own, op), row) == 0;
+  return op != PL_IR_NONE && pl_ir_op_is(pl_read_op(own, op), row);
 }
 /* `rows` ends with NULL. */
 bool pl_read_is_one_of(const pl_reading *own, int32_t op, const char *const *rows);

@@ -207,11 +207,13 @@ static pl_code check_piece(const pl_ir_op *op, pl_error *error) {
 static pl_code check_call(const pl_ir_module *module, const pl_ir_op *op, const pl_ir_type *inputs,
                           const pl_ir_type *outputs, pl_error *error) {
   const pl_ir_function *callee = module->functions[op->callee];
-  char name[64];
-  snprintf(name, sizeof name, "@%.60s", callee->name);
   PL_TRY(check_piece(op, error));
-  PL_TRY(check_count(name, "operand", op->n_inputs, callee->n_arguments, callee->n_arguments, error));
-  PL_TRY(check_count(name, "result", op->n_outputs, callee->n_results, callee->n_results, error));
+  if (op->n_inputs != callee->n_arguments || op->n_outputs != callee->n_results) {
+    char name[64];
+    snprintf(name, sizeof name, "@%.60s", callee->name);
+    PL_TRY(check_count(name, "operand", op->n_inputs, callee->n_arguments, callee->n_arguments, error));
+    PL_TRY(check_count(name, "result", op->n_outputs, callee->n_results, callee->n_results, error));
+  }
   for (int32_t i = 0; i < op->n_inputs; i++)
     PL_TRY(check_handed(&module->mesh, "operand", i, callee->name, &inputs[i], &callee->values[i].type, error));
   for (int32_t i = 0; i < op->n_outputs; i++)

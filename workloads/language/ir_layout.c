@@ -25,10 +25,26 @@ static bool is_missing(const pl_ir_op *op, const pl_ir_type *outputs, pl_ir_name
   return false;
 }
 
+/* Dimensions that an op was asked about, and that nothing may cut; as many as there is room for. */
+typedef struct opaque_dims {
+  pl_ir_name dims[PL_IR_RANK_MAX];
+  int32_t n;
+} opaque_dims;
+
+static bool is_known_opaque(opaque_dims *known, const pl_ir_row *row, const pl_ir_op *op, const pl_ir_type *inputs,
+                            pl_ir_name dim) {
+  if (row->opaque == NULL) return false;
+  for (int32_t i = 0; i < known->n; i++)
+    if (pl_ir_name_equal(known->dims[i], dim)) return true;
+  if (!is_opaque(row, op, inputs, dim)) return false;
+  if (known->n < PL_IR_RANK_MAX) known->dims[known->n++] = dim;
+  return true;
+}
+
 static void add_cut(const pl_ir_op *op, const pl_ir_type *inputs, const pl_ir_type *outputs, pl_ir_name dim,
-                    pl_ir_way *ways, int32_t *n) {
+                    opaque_dims *opaque, pl_ir_way *ways, int32_t *n) {
   const pl_ir_row *row = pl_ir_row_at(op->row);
-  if (*n >= PL_IR_WAYS_MAX || knows(ways, *n, dim) || is_opaque(row, op, inputs, dim)) return;
+  if (*n >= PL_IR_WAYS_MAX || knows(ways, *n, dim) || is_known_opaque(opaque, row, op, inputs, dim)) return;
   if (row->missing == PL_IR_MISSING_NONE && is_missing(op, outputs, dim)) return;
   ways[(*n)++] = (pl_ir_way){.kind = 0, .dim = dim};
 }
@@ -50,7 +66,9 @@ static bool is_linear_in(const pl_ir_row *row, const pl_ir_op *op, int32_t input
 int32_t pl_ir_ways_of(const pl_ir_op *op, const pl_ir_type *inputs, const pl_ir_type *outputs,
                       pl_ir_way ways[PL_IR_WAYS_MAX]) {
   const pl_ir_row *row = pl_ir_row_at(op->row);
+  opaque_dims opaque;
   int32_t n = 0;
+  opaque.n = 0;
   ways[n++] = (pl_ir_way){.kind = PL_IR_SAME};
   if (row->linear == PL_IR_LINEAR_JOINT && op->n_inputs > 0)
     ways[n++] = (pl_ir_way){.kind = PL_IR_PARTIAL, .partial = -1};
@@ -59,10 +77,11 @@ int32_t pl_ir_ways_of(const pl_ir_op *op, const pl_ir_type *inputs, const pl_ir_
       ways[n++] = (pl_ir_way){.kind = PL_IR_PARTIAL, .partial = (int8_t)i};
   for (int32_t i = 0; i < op->n_inputs; i++)
     for (int32_t j = 0; j < inputs[i].rank; j++)
-      add_cut(op, inputs, outputs, inputs[i].dims[j].name, ways, &n);
+      add_cut(op, inputs, outputs, inputs[i].dims[j].name, &opaque, ways, &n);
   for (int32_t i = 0; i < op->n_outputs; i++)
     for (int32_t j = 0; j < outputs[i].rank; j++)
-      if (is_new(op, inputs, outputs[i].dims[j].name)) add_cut(op, inputs, outputs, outputs[i].dims[j].name, ways, &n);
+      if (is_new(op, inputs, outputs[i].dims[j].name))
+        add_cut(op, inputs, outputs, outputs[i].dims[j].name, &opaque, ways, &n);
   return n;
 }
 

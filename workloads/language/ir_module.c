@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "core/base/digest.h"
-
 const char *const pl_ir_level_names[] = {"model", "training", "distributed", "kernels", NULL};
 
 void pl_ir_module_init(pl_ir_module *module, pl_arena *arena, const char *name, pl_ir_level level) {
@@ -29,12 +27,11 @@ typedef struct named {
 } named;
 
 static uint64_t hash_of(const char *name) {
-  return pl_hash_bytes(name, strlen(name), 0);
+  return pl_hash_characters(0, name, strlen(name));
 }
 
-static named *find_named(const pl_hash_index *names, const char *name) {
+static named *find_hashed(const pl_hash_index *names, uint64_t hash, const char *name) {
   uint32_t probe = 0;
-  uint64_t hash = hash_of(name);
   for (const void *found; (found = pl_hash_index_find(names, hash, &probe)) != NULL;) {
     named *record = (named *)(uintptr_t)found; /* ours: the index hands out what was put in */
     if (strcmp(record->name, name) == 0) return record;
@@ -42,11 +39,15 @@ static named *find_named(const pl_hash_index *names, const char *name) {
   return NULL;
 }
 
-static bool put_named(pl_hash_index *names, const char *name, int32_t at, pl_arena *arena) {
+static named *find_named(const pl_hash_index *names, const char *name) {
+  return find_hashed(names, hash_of(name), name);
+}
+
+static bool put_hashed(pl_hash_index *names, uint64_t hash, const char *name, int32_t at, pl_arena *arena) {
   named *record = PL_TAKE(arena, named, 1);
   if (record == NULL) return false;
   *record = (named){.name = name, .at = at, .last_number = 1};
-  return pl_hash_index_put(names, hash_of(name), record, arena);
+  return pl_hash_index_put(names, hash, record, arena);
 }
 
 int32_t pl_ir_function_append(pl_ir_module *module, pl_ir_function *function) {
@@ -56,7 +57,7 @@ int32_t pl_ir_function_append(pl_ir_module *module, pl_ir_function *function) {
   if (functions == NULL || function->name == NULL) return PL_IR_NONE;
   module->functions = functions;
   if (find_named(&module->function_names, function->name) == NULL &&
-      !put_named(&module->function_names, function->name, module->n_functions, module->arena))
+      !put_hashed(&module->function_names, hash_of(function->name), function->name, module->n_functions, module->arena))
     return PL_IR_NONE;
   module->functions[module->n_functions] = function;
   return module->n_functions++;
@@ -81,34 +82,44 @@ int32_t pl_ir_value_find(const pl_ir_function *function, const char *name) {
   return found != NULL ? found->at : PL_IR_NONE;
 }
 
-/* `name`, or the first of name.2, name.3 ... that is free. */
-static const char *free_name(pl_ir_module *module, const pl_ir_function *function, const char *name) {
-  named *taken = find_named(&function->names, name);
+/* `name`, or the first of name.2, name.3 ... that is free, and its hash. */
+static const char *free_name(pl_ir_module *module, const pl_ir_function *function, const char *name, uint64_t *hash) {
+  *hash = hash_of(name);
+  named *taken = find_hashed(&function->names, *hash, name);
   if (taken == NULL) return pl_arena_strdup(module->arena, name);
   for (;;) {
     const char *numbered = pl_arena_printf(module->arena, "%s.%d", name, ++taken->last_number);
-    if (numbered == NULL || find_named(&function->names, numbered) == NULL) return numbered;
+    if (numbered == NULL) return NULL;
+    *hash = hash_of(numbered);
+    if (find_hashed(&function->names, *hash, numbered) == NULL) return numbered;
   }
 }
 
-/* Room for one value more; values are large, so none is cleared before it is there. */
-static bool has_room(pl_ir_module *module, pl_ir_function *function) {
-  if ((uint32_t)function->n_values < function->room_values) return true;
-  uint32_t room = function->room_values > 0 ? 2 * function->room_values : 16;
-  pl_ir_value *values = (pl_ir_value *)pl_arena_take(module->arena, room * sizeof *values, _Alignof(pl_ir_value));
-  if (values == NULL) return false;
-  if (function->n_values > 0) memcpy(values, function->values, (size_t)function->n_values * sizeof *values);
-  function->values = values;
-  function->room_values = room;
-  return true;
+/* Room for one more behind `n`. Values and ops are large, so none is cleared before it is there, and most functions
+ * get room for all of theirs at once. The array, longer; NULL: no memory. */
+enum { FIRST_ROOM = 64 };
+static void *with_room(pl_arena *arena, void *array, int32_t n, size_t size, uint32_t *room) {
+  if ((uint32_t)n < *room) return array;
+  uint32_t wanted = *room > 0 ? 2 * *room : FIRST_ROOM;
+  while (wanted <= (uint32_t)n) /* of a function that another one was made from */
+    wanted *= 2;
+  void *made = pl_arena_take(arena, wanted * size, _Alignof(max_align_t));
+  if (made == NULL) return NULL;
+  if (n > 0) memcpy(made, array, (size_t)n * size);
+  *room = wanted;
+  return made;
 }
 
 static int32_t value_add(pl_ir_module *module, pl_ir_function *function, const char *name, const pl_ir_type *type,
                          int32_t op) {
-  const char *own = free_name(module, function, name);
-  if (own == NULL || !has_room(module, function)) return PL_IR_NONE;
+  uint64_t hash;
+  const char *own = free_name(module, function, name, &hash);
+  pl_ir_value *values = (pl_ir_value *)with_room(module->arena, function->values, function->n_values, sizeof *values,
+                                                 &function->room_values);
+  if (own == NULL || values == NULL) return PL_IR_NONE;
+  function->values = values;
   function->values[function->n_values] = (pl_ir_value){.name = own, .type = *type, .op = op};
-  if (!put_named(&function->names, own, function->n_values, module->arena)) return PL_IR_NONE;
+  if (!put_hashed(&function->names, hash, own, function->n_values, module->arena)) return PL_IR_NONE;
   return function->n_values++;
 }
 
@@ -157,8 +168,7 @@ pl_ir_making pl_ir_making_like(const pl_ir_function *from, const pl_ir_op *op, c
 
 int32_t pl_ir_op_add(pl_ir_module *module, pl_ir_function *function, const pl_ir_making *making) {
   pl_arena *arena = module->arena;
-  pl_ir_op *ops =
-      (pl_ir_op *)pl_arena_grown(arena, function->ops, (size_t)function->n_ops, 1, sizeof(*ops), &function->room_ops);
+  pl_ir_op *ops = (pl_ir_op *)with_room(arena, function->ops, function->n_ops, sizeof *ops, &function->room_ops);
   if (ops == NULL) return PL_IR_NONE;
   function->ops = ops;
   int32_t index = function->n_ops;
@@ -202,7 +212,8 @@ pl_ir_attribute pl_ir_names(const char *name, int32_t n, const pl_ir_name *names
 
 const pl_ir_attribute *pl_ir_attribute_find(const pl_ir_op *op, const char *name) {
   for (int32_t i = 0; i < op->n_attributes; i++)
-    if (strcmp(op->attributes[i].name.text, name) == 0) return &op->attributes[i];
+    if (op->attributes[i].name.text[0] == name[0] && strcmp(op->attributes[i].name.text, name) == 0)
+      return &op->attributes[i];
   return NULL;
 }
 

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "core/base/digest.h"
 #include "core/base/hash_index.h"
 #include "workloads/language/ir_table.h"
 
@@ -39,7 +38,7 @@ static bool make_room(walk *in) {
 static bool note(walk *in, int32_t function, int32_t op, const char *instance) {
   const char *path = pl_ir_path_join(in->arena, instance, in->module->functions[function]->ops[op].path);
   if (path == NULL) return false;
-  uint64_t hash = pl_hash_bytes(path, strlen(path), 0);
+  uint64_t hash = pl_hash_characters(0, path, strlen(path));
   if (is_known(in, hash, path)) return true;
   if (!make_room(in) || !pl_hash_index_put(&in->paths, hash, path, in->arena)) return false;
   in->list->items[in->list->n++] =
@@ -53,7 +52,7 @@ static bool visit(walk *in, int32_t function, const char *instance) {
   for (int32_t i = 0; i < is->n_ops; i++) {
     const pl_ir_op *op = &is->ops[i];
     if (op->row == in->param && !note(in, function, i, instance)) return false;
-    if (pl_ir_row_at(op->row)->effect != PL_IR_CALLS) continue;
+    if (op->callee == PL_IR_NONE) continue;
     PL_ASSERT(op->callee >= 0 && op->callee < function);
     const char *inner = pl_ir_path_join(in->arena, instance, op->path != NULL ? op->path : "");
     if (inner == NULL || !visit(in, op->callee, inner)) return false;

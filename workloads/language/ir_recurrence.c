@@ -152,6 +152,17 @@ static int32_t fewest_of(const pl_ir_module *module) {
   return fewest;
 }
 
+/* Microbatches that are under way in a period of forward and backward passes in turn; 0: it is none. */
+static int32_t under_way(const looking *own) {
+  int32_t forward = PL_IR_NONE, backward = PL_IR_NONE;
+  for (int32_t s = 0; s < own->period[0] && own->n_phases == 1 && own->by[0] == 1; s++) {
+    const pl_ir_step *step = &own->class->steps[(int32_t)own->phases[0].from + s];
+    if (step->kind == PL_IR_STEP_F) forward = step->microbatch;
+    if (step->kind == PL_IR_STEP_B) backward = step->microbatch;
+  }
+  return forward != PL_IR_NONE && backward != PL_IR_NONE ? forward - backward + 1 : 0;
+}
+
 static bool find_in_class(const pl_ir_class *class, int32_t fewest, pl_arena *arena, looking *made, bool *found) {
   if (!look_at(class, fewest, arena, made)) return false;
   *found = find_phases(made);
@@ -169,6 +180,7 @@ bool pl_ir_recurrence_find(const pl_ir_module *module, pl_arena *arena, pl_ir_re
     if (!find_in_class(&module->classes[c], recurrence->fewest, arena, &own, &found)) return false;
     if (c == 0) first = own;
     found = found && agree(&first, &own);
+    if (found && under_way(&own) > recurrence->under_way) recurrence->under_way = under_way(&own);
     for (int p = 0; p < own.n_phases && found; p++) {
       int32_t inside = (int32_t)(own.phases[p].to - own.phases[p].from) / own.period[p] * abs(own.by[p]);
       phases[c][p] = own.phases[p];

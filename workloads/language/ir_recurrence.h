@@ -29,6 +29,8 @@ typedef struct pl_ir_recurrence {
   int32_t round;                   /* microbatches of a period */
   int32_t fewest;                  /* microbatches that every device runs */
   int32_t filling;                 /* the most microbatches that a class has outside of a phase */
+  int32_t under_way;               /* the most microbatches that a class is in the middle of, where forward and backward
+                                      passes take turns; else 0 */
   const pl_ir_phases *phases;      /* per class */
 } pl_ir_recurrence;
 

@@ -56,7 +56,7 @@ const pl_ir_row *const pl_ir_row_table[PL_IR_N_ROWS] = {ROWS(PL_IR_N_ROWS_STATE,
 
 int32_t pl_ir_row_find(const char *name) {
   for (int32_t row = 0; row < PL_IR_N_ROWS; row++)
-    if (strcmp(pl_ir_row_table[row]->name, name) == 0) return row;
+    if (pl_ir_row_table[row]->name[0] == name[0] && strcmp(pl_ir_row_table[row]->name, name) == 0) return row;
   return -1;
 }
 

@@ -158,10 +158,10 @@ static inline const pl_ir_row *pl_ir_row_at(int32_t row) {
   return row >= 0 && row < PL_IR_N_ROWS ? pl_ir_row_table[row] : NULL;
 }
 /* Whether an op is of the row with this name. Asked of every op by every pass, nearly always of another one: their
- * first letters tell most of them apart. */
+ * first two letters tell most of them apart. */
 static inline bool pl_ir_op_is(const pl_ir_op *op, const char *row) {
   const char *name = pl_ir_row_at(op->row)->name;
-  return name[0] == row[0] && strcmp(name, row) == 0;
+  return name[0] == row[0] && row[0] != 0 && name[1] == row[1] && strcmp(name, row) == 0;
 }
 int32_t pl_ir_row_find(const char *name); /* -1 = none */
 /* The first row that an ONNX op of this name becomes (`onnx`); -1 = none. */

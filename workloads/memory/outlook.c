@@ -217,8 +217,32 @@ static int32_t dropouts_in(const pl_ir_module *module, const pl_ir_function *f) 
   return n;
 }
 
+/* In the order in which ops name them. */
+static bool list_ends(const looking *own, const pl_ir_function *f, pl_outlook *look) {
+  int32_t n = f->n_values, at = 0;
+  for (int32_t i = 0; i < f->n_ops; i++)
+    n += f->ops[i].n_inputs + f->ops[i].n_outputs;
+  look->ends = PL_TAKE(own->arena, int32_t, n + 1);
+  look->ends_at = PL_TAKE(own->arena, int32_t, f->n_ops + 2);
+  if (own->arena->failed) return false;
+  for (int32_t i = 0; i < f->n_ops; i++) {
+    const pl_ir_op *op = &f->ops[i];
+    look->ends_at[i] = at;
+    for (int32_t k = 0; k < op->n_inputs + op->n_outputs; k++) {
+      int32_t value = k < op->n_inputs ? op->inputs[k] : op->first_output + k - op->n_inputs;
+      if (look->last[value] <= i) look->ends[at++] = value;
+    }
+  }
+  look->ends_at[f->n_ops] = at;
+  for (int32_t value = 0; value < f->n_values; value++)
+    if (look->last[value] >= f->n_ops) look->ends[at++] = value;
+  look->ends_at[f->n_ops + 1] = at;
+  return true;
+}
+
 static bool look_at_ops(const looking *own, const pl_ir_function *f, pl_outlook *look) {
   look->last = last_reads(f, own->arena);
+  if (look->last == NULL || !list_ends(own, f, look)) return false;
   look->over = PL_TAKE(own->arena, int32_t, f->n_values + 1);
   look->bytes = PL_TAKE(own->arena, double, f->n_values + 1);
   look->masks = PL_TAKE(own->arena, double, f->n_ops + 1);

@@ -25,6 +25,9 @@ typedef enum pl_memory_role {
 
 typedef struct pl_outlook {
   int32_t *last;    /* per value: the last op that reads it; n_ops: handed back */
+  int32_t *ends;    /* values that nobody reads behind an op, op by op, those of op i from ends_at[i] on; then, from
+                       ends_at[n_ops] on, those that are handed back */
+  int32_t *ends_at; /* per op and for what is handed back, and behind */
   int32_t *over;    /* per value: the operand that it is written over; PL_IR_NONE: it is a value of its own */
   double *bytes;    /* per value that an op makes */
   double *masks;    /* per op: bytes of those that it writes */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/digest.h"
+#include "workloads/language/ir_alike.h"
 #include "workloads/language/ir_table.h"
 #include "workloads/memory/buffer_memory.h"
 #include "workloads/memory/outlook.h"
@@ -45,6 +45,17 @@ typedef struct chunk_walk {
 } chunk_walk;
 
 enum { COUNTED_PARAMETER = -1, COUNTED_GRADIENT = -2 };
+
+/* What was found in the passes of a class and its update; lists that are alike (ir_alike.h) have it in common. */
+typedef struct findings {
+  const int32_t *order;    /* chunk of the class and kind of pass, as they come first in the list; PL_IR_NONE ends it.
+                              NULL:    nothing is kept */
+  pl_training_state bytes; /* that it was walked through with */
+  const chunk_walk *chunks;
+  double parameters, gradients, gradient_elements, elements;
+  pl_buffer_facts buffers;
+  bool gathers;
+} findings;
 
 typedef struct walk {
   const pl_ir_module *module;
@@ -156,7 +167,7 @@ static entry *find(walk *own, int32_t kind, const char *segment) {
   size_t n = own->path_length;
   own->path[n] = 0;
   own->path_length = before;
-  uint64_t hash = pl_hash_bytes(own->path, n, pl_hash_bytes(&kind, sizeof kind, 7));
+  uint64_t hash = pl_hash_characters(pl_hash_word(7, (uint64_t)(uint32_t)kind), own->path, n);
   for (const void *found; (found = pl_hash_index_find(&own->entries, hash, &probe)) != NULL;) {
     entry *known = (entry *)(uintptr_t)found; /* ours */
     if (known->kind == kind && strcmp(known->path, own->path) == 0) return known;
@@ -335,26 +346,23 @@ static bool run_function(walk *own, int32_t function, storage **arguments, stora
   for (int32_t i = 0; fits && i < f->n_arguments; i++)
     values[i] = arguments[i];
   for (int32_t i = 0; fits && i < f->n_ops; i++) {
-    const pl_ir_op *op = &f->ops[i];
     fits = run_op(own, f, look, i, values);
-    for (int32_t k = 0; fits && k < op->n_inputs + op->n_outputs; k++) {
-      int32_t value = k < op->n_inputs ? op->inputs[k] : op->first_output + k - op->n_inputs;
-      if (look->last[value] > i) continue;
-      drop(own, values[value]);
-      values[value] = NULL;
+    for (int32_t k = look->ends_at[i]; fits && k < look->ends_at[i + 1]; k++) {
+      drop(own, values[look->ends[k]]);
+      values[look->ends[k]] = NULL;
     }
   }
   for (int32_t i = 0; fits && i < f->n_results; i++)
     results[i] = share(values[f->results[i]]);
-  for (int32_t i = 0; fits && i < f->n_values; i++)
-    if (look->last[i] >= f->n_ops) drop(own, values[i]);
+  for (int32_t k = look->ends_at[f->n_ops]; fits && k < look->ends_at[f->n_ops + 1]; k++)
+    drop(own, values[look->ends[k]]);
   if (own->n_moving[0] > 0) arrive(own);
   pl_arena_release_to(&own->frames, frame);
   own->depth--;
   return fits;
 }
 
-/* ---- a class ---- */
+/* ---- passes ---- */
 
 /* What a weights function reads, through its calls, is there until then. */
 static bool note_weights(walk *own, int32_t function) {
@@ -469,7 +477,65 @@ static double buffers_of(walk *own, const pl_ir_class *class) {
          pl_narrow_copies_bytes(&own->buffers) + pl_extra_gradient_bytes(&own->buffers);
 }
 
-static bool run_class(walk *own, const pl_ir_class *class) {
+/* ---- classes that are alike ---- */
+
+/* NULL: no memory. */
+static int32_t *order_of(walk *own, const pl_ir_class *class) {
+  int32_t n = class->n_chunks * PASSES, n_found = 0;
+  int32_t *order = PL_TAKE(own->arena, int32_t, n + 1);
+  bool *seen = PL_TAKE(own->arena, bool, n + 1);
+  for (int32_t s = 0; order != NULL && seen != NULL && s < class->n_steps && n_found < n; s++) {
+    int32_t c = 0;
+    while (class->chunks[c].chunk != class->steps[s].chunk)
+      c++;
+    int32_t pass = c * PASSES + class->steps[s].kind;
+    if (!seen[pass]) order[n_found++] = pass;
+    seen[pass] = true;
+  }
+  if (order == NULL || seen == NULL) return NULL;
+  order[n_found] = PL_IR_NONE;
+  return order;
+}
+
+/* Behind the walk through a class; not where the host has a part in it, which is counted as it comes. */
+static bool note_findings(walk *own, const pl_ir_class *class, const pl_training_state *bytes, findings *found) {
+  if (own->host_elements > 0 || own->host_gradients > 0 || own->host_peak > 0) return true;
+  *found = (findings){.order = order_of(own, class),
+                      .bytes = *bytes,
+                      .chunks = own->chunks,
+                      .parameters = own->made->parameters,
+                      .gradients = own->made->gradients,
+                      .gradient_elements = own->gradient_elements,
+                      .elements = own->elements,
+                      .buffers = own->buffers,
+                      .gathers = own->gathers};
+  return found->order != NULL;
+}
+
+/* Puts what a walk through this class would find there; false: it has to be walked through. */
+static bool take_over(walk *own, const pl_ir_class *class, const pl_ir_class *like, const findings *found) {
+  if (found->order == NULL || memcmp(&found->bytes, &own->buffers.bytes, sizeof found->bytes) != 0) return false;
+  const int32_t *order = order_of(own, class);
+  int32_t i = 0;
+  while (order != NULL && order[i] == found->order[i] && order[i] != PL_IR_NONE)
+    i++;
+  if (order == NULL || order[i] != found->order[i]) return false;
+  for (int32_t c = 0; c < class->n_chunks; c++)
+    own->chunks[class->chunks[c].chunk] = found->chunks[like->chunks[c].chunk];
+  own->made->parameters = found->parameters;
+  own->made->gradients = found->gradients;
+  own->gradient_elements = found->gradient_elements;
+  own->elements = found->elements;
+  own->buffers = found->buffers;
+  own->gathers = found->gathers;
+  return true;
+}
+
+/* ---- a class ---- */
+
+/* `like`: the class that it is like; itself. `found` per class. */
+static bool run_class(walk *own, const pl_ir_class *class, const pl_ir_class *like, findings *found) {
+  const pl_training_state bytes = own->buffers.bytes;
   own->entries = (pl_hash_index){0};
   for (int32_t i = 0; i < own->module->n_functions; i++)
     own->is_counted[i] = false;
@@ -483,7 +549,8 @@ static bool run_class(walk *own, const pl_ir_class *class) {
     if (class->chunks[i].chunk >= n_chunks) n_chunks = class->chunks[i].chunk + 1;
   own->chunks = PL_TAKE(own->arena, chunk_walk, n_chunks + 1);
   if (own->chunks == NULL) return false;
-  for (int32_t i = 0; i < class->n_chunks; i++) {
+  bool is_taken = like != class && take_over(own, class, like, &found[like - own->module->classes]);
+  for (int32_t i = 0; i < class->n_chunks && !is_taken; i++) {
     own->chunk = class->chunks[i].chunk;
     if (class->chunks[i].weights != PL_IR_NONE && !note_weights(own, class->chunks[i].weights)) return false;
   }
@@ -492,7 +559,7 @@ static bool run_class(walk *own, const pl_ir_class *class) {
   double peak = own->peak; /* in the update its values are the optimizer's */
   own->kind = PL_IR_STEP_B;
   own->keeps_for_weights = false;
-  if (class->update != PL_IR_NONE && !run_whole(own, class->update)) return false;
+  if (class->update != PL_IR_NONE && !is_taken && !run_whole(own, class->update)) return false;
   own->made->values = peak;
   own->made->optimizer = own->elements * own->state.optimizer_bytes;
   own->made->host = own->host_elements * own->state.optimizer_bytes + own->host_gradients + own->host_peak;
@@ -507,7 +574,7 @@ static bool run_class(walk *own, const pl_ir_class *class) {
   }
   double stays = own->made->parameters + own->made->gradients + own->made->optimizer + own->made->buffers;
   own->made->peak = stays + fmax(peak, update);
-  return true;
+  return is_taken || note_findings(own, class, &bytes, &found[class - own->module->classes]);
 }
 
 /* Communicators that a device belongs to: one for each set of axes that collectives of the program go over, one with
@@ -584,10 +651,12 @@ pl_code pl_program_memory_take(const pl_cluster *cluster, const pl_ir_module *mo
   if (module->level != PL_IR_KERNELS) own.buffers.bytes.pass_gradient_bytes = 0;
   own.outlooks = pl_outlooks_take(module, own.framework, &scratch);
   own.is_counted = PL_TAKE(&scratch, bool, module->n_functions + 1);
-  bool fits = own.outlooks != NULL && own.is_counted != NULL;
+  const int32_t *likes = pl_ir_alike_take(module, &scratch);
+  findings *found = PL_TAKE(&scratch, findings, module->n_classes + 1);
+  bool fits = own.outlooks != NULL && own.is_counted != NULL && likes != NULL && found != NULL;
   for (int32_t c = 0; fits && c < module->n_classes; c++) {
     own.made = &(*memory)[c];
-    fits = run_class(&own, &module->classes[c]);
+    fits = run_class(&own, &module->classes[c], &module->classes[likes[c]], found);
     own.made->capacity = capacity_of(&own, cluster, &module->classes[c]);
   }
   pl_arena_release(&own.frames);

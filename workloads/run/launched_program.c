@@ -50,11 +50,14 @@ pl_model pl_model_held_by_plan(const pl_model *model, const pl_framework *framew
   return pl_model_held(model, framework, tensor_ranks_of(plan));
 }
 
-pl_code pl_model_held_by_tree(const pl_model *model, const pl_job *job, const pl_strategy_tree *tree, pl_arena *arena,
-                              pl_model *held, pl_error *error) {
-  pl_tree_plan plan;
-  pl_ir_module module;
-  PL_TRY(pl_program_of_tree(model, job, tree, PL_IR_MODEL, arena, &plan, &module, error));
-  *held = pl_model_held_by_plan(model, job->framework, &plan);
-  return PL_OK;
+pl_code pl_program_of_tree_held(pl_model *model, const pl_job *job, const pl_strategy_tree *tree, pl_ir_level level,
+                                pl_arena *arena, pl_tree_plan *plan, pl_ir_module *module, pl_error *error) {
+  PL_TRY(pl_program_of_tree(model, job, tree, PL_IR_MODEL, arena, plan, module, error));
+  const pl_model held = pl_model_held_by_plan(model, job->framework, plan);
+  bool is_padded = held.width.vocab != model->width.vocab;
+  *model = held;
+  if (is_padded) return pl_program_of_tree(model, job, tree, level, arena, plan, module, error);
+  return level == PL_IR_MODEL
+             ? PL_OK
+             : pl_program_of_plan(plan, job->framework, model->ends.tied_embeddings, level, arena, module, error);
 }

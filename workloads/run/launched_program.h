@@ -20,8 +20,9 @@ pl_code pl_program_launched(const pl_cluster *cluster, const pl_ir_module *modul
 pl_model pl_model_held(const pl_model *model, const pl_framework *framework, int64_t tmp);
 /* The same by a plan, whose leaf that cuts parameters into most parts counts. */
 pl_model pl_model_held_by_plan(const pl_model *model, const pl_framework *framework, const pl_tree_plan *plan);
-/* The same by a tree, whose leaf that cuts parameters into most parts counts. */
-pl_code pl_model_held_by_tree(const pl_model *model, const pl_job *job, const pl_strategy_tree *tree, pl_arena *arena,
-                              pl_model *held, pl_error *error);
+/* The program of a tree, as pl_program_of_tree makes it, of the model as it is held by it: `model` becomes that. One
+ * plan serves both, unless the vocabulary is padded. */
+pl_code pl_program_of_tree_held(pl_model *model, const pl_job *job, const pl_strategy_tree *tree, pl_ir_level level,
+                                pl_arena *arena, pl_tree_plan *plan, pl_ir_module *module, pl_error *error);
 
 #endif

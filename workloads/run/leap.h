@@ -2,8 +2,9 @@
  *
  * The run of many microbatches is that of few with periods put in, if the run of few shows a recurrence. How many it
  * takes to show one is not known beforehand: a pipeline has to fill and to settle first. So few are played first, and
- * twice as many each time that nothing has recurred, until all are. A cycle that does not go into what was left out
- * asks for that many more. Under GPipe (and FIFO) faster stages run ahead of the slower ones for as long as there are
+ * twice as many each time that nothing has recurred, until all are; but first three times those that are under way at a
+ * time, if that is less, and left out are whole cycles of them. A cycle that does not go into what was left out asks
+ * for that many more. Under GPipe (and FIFO) faster stages run ahead of the slower ones for as long as there are
  * forwards, so that its lanes drift apart: short attempts look whether each of them by itself is regular, longer ones
  * where that is in doubt, and only one whether the whole run recurs, for longer runs seldom show what short ones do
  * not, and doubling cost as much as playing all. Nor are there more than two attempts where the stages of another
@@ -21,6 +22,7 @@ typedef struct pl_leap_search {
   bool lagged;      /* in the attempt before lanes were far from one pace */
   int32_t fewest;   /* microbatches of the replica that has least */
   int32_t round;    /* microbatches of a period of the schedule */
+  int32_t cycle;    /* microbatches after which the run may recur where it does not after a round; 0: not known */
   int32_t settling; /* microbatches in which a pipeline fills and settles */
   int32_t played;   /* of that replica in this attempt */
   int32_t leapt;    /* of every replica; 0: all are played, and that is the last attempt */
@@ -33,6 +35,8 @@ typedef struct pl_leap_outlook {
   int32_t fewest;  /* microbatches of the replica that has least */
   int32_t round;   /* microbatches of a period */
   int32_t filling; /* microbatches that have to be there before it recurs */
+  int32_t cycle;   /* microbatches that are under way at a time: a pipeline whose pace is that of a microbatch's way
+                      through it and back, and not that of one stage, recurs after as many; 0: not known */
   int32_t carried; /* of these, those of a region's periods that do not count yet */
 } pl_leap_outlook;
 

@@ -19,6 +19,7 @@ static pl_leap_search begin_search(const playing *own) {
                                    .fewest = found->fewest,
                                    .round = found->n_phases > 0 ? found->round : 1,
                                    .filling = found->filling,
+                                   .cycle = found->under_way,
                                    .carried = PL_IR_CARRIED_PERIODS * found->round};
   return pl_leap_search_of(&outlook, leaps(own->options));
 }

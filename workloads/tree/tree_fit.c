@@ -221,30 +221,94 @@ static pl_ir_type *lay_parameters(const pl_tree_planning *own, int32_t index, in
   return types;
 }
 
+/* The paths below which modules have their parameters; NULL: below none. */
+static const char *instance_of(const pl_tree_planning *own, int32_t module) {
+  const char *instance = own->calls[module].call->path;
+  return instance != NULL && instance[0] != 0 ? instance : NULL;
+}
+
+typedef struct instance {
+  const char *path;
+  bool is_shared; /* somebody else may have a parameter below it */
+} instance;
+
+/* The one that is called as the first `n` characters of `path`. */
+static instance *find_instance(const pl_hash_index *instances, uint64_t hash, const char *path, size_t n) {
+  uint32_t probe = 0;
+  for (const void *at; (at = pl_hash_index_find(instances, hash, &probe)) != NULL;) {
+    instance *known = (instance *)(uintptr_t)at; /* ours */
+    if (strncmp(known->path, path, n) == 0 && known->path[n] == 0) return known;
+  }
+  return NULL;
+}
+
+/* `path`, or what is around it, is below these. Returns its hash. */
+static uint64_t note_around(const pl_hash_index *instances, const char *path, bool *any) {
+  uint64_t hash = 0;
+  for (size_t n = 0; path[n] != 0; n++) {
+    instance *around = path[n] == '.' ? find_instance(instances, hash, path, n) : NULL;
+    if (around != NULL) around->is_shared = *any = true;
+    hash = pl_hash_word(hash, (uint64_t)(unsigned char)path[n]);
+  }
+  return hash;
+}
+
+/* Modules whose parameters nobody else can have, as layers have theirs: no other is called as they are, as something
+ * around them or below them. NULL: no memory. */
+static const instance *find_instances(const pl_tree_planning *own, int32_t param) {
+  const pl_tree_plan *plan = own->plan;
+  pl_hash_index index = {0};
+  instance *instances = PL_TAKE(own->scratch, instance, plan->n_modules + 1);
+  for (int32_t i = 0; instances != NULL && i < plan->n_modules; i++) {
+    instance *made = &instances[i], *known;
+    if ((made->path = instance_of(own, i)) == NULL) continue;
+    uint64_t hash = pl_hash_text(0, made->path);
+    if ((known = find_instance(&index, hash, made->path, strlen(made->path))) != NULL)
+      known->is_shared = made->is_shared = true;
+    else if (!pl_hash_index_put(&index, hash, made, own->scratch))
+      return NULL;
+  }
+  for (int32_t i = 0; instances != NULL && i < plan->n_modules; i++) {
+    const pl_ir_function *function = plan->program.functions[plan->modules[i].function];
+    if (instances[i].path != NULL) note_around(&index, instances[i].path, &instances[i].is_shared);
+    for (int32_t k = 0; instances[i].path == NULL && k < function->n_ops; k++)
+      if (function->ops[k].row == param) note_around(&index, function->ops[k].path, &instances[i].is_shared);
+  }
+  return instances;
+}
+
+static pl_code check_module(const pl_tree_planning *own, int32_t i, int32_t param, const pl_ir_type *laid,
+                            pl_hash_index *readers) {
+  const char *outside = instance_of(own, i);
+  const pl_tree_function_plan *plan = &own->plan->functions[own->plan->modules[i].function];
+  const pl_ir_function *function = own->plan->program.functions[own->plan->modules[i].function];
+  for (int32_t k = 0; k < function->n_ops; k++) {
+    const pl_ir_op *op = &function->ops[k];
+    own->plan->n_visits++;
+    if (op->row != param) continue;
+    reader made = {.path = outside == NULL ? op->path : pl_arena_printf(own->scratch, "%s.%s", outside, op->path),
+                   .type = laid[k],
+                   .module = i,
+                   .leaf = plan->ops[k].leaf};
+    if (made.path == NULL) return pl_fail_memory(own->error, "a strategy tree");
+    PL_TRY(note_reader(own, readers, &made));
+  }
+  return PL_OK;
+}
+
+/* Modules that may have a parameter with others, and of those that call one function the first. */
 static pl_code check_parameters(const pl_tree_planning *own) {
   pl_hash_index readers = {0};
   int32_t param = pl_ir_row_of("param");
   pl_ir_type **laid = PL_TAKE(own->scratch, pl_ir_type *, own->plan->program.n_functions + 1);
-  if (laid == NULL) return pl_fail_memory(own->error, "a strategy tree");
+  const instance *instances = find_instances(own, param);
+  if (laid == NULL || instances == NULL) return pl_fail_memory(own->error, "a strategy tree");
   for (int32_t i = 0; i < own->plan->n_modules; i++) {
-    const char *instance = own->calls[i].call->path;
-    bool bare = instance == NULL || instance[0] == 0;
     int32_t index = own->plan->modules[i].function;
-    const pl_tree_function_plan *plan = &own->plan->functions[index];
-    const pl_ir_function *function = own->plan->program.functions[index];
+    if (instances[i].path != NULL && !instances[i].is_shared && laid[index] != NULL) continue;
     if (laid[index] == NULL) laid[index] = lay_parameters(own, index, param);
     if (laid[index] == NULL) return pl_fail_memory(own->error, "a strategy tree");
-    for (int32_t k = 0; k < function->n_ops; k++) {
-      const pl_ir_op *op = &function->ops[k];
-      own->plan->n_visits++;
-      if (op->row != param) continue;
-      reader made = {.path = bare ? op->path : pl_arena_printf(own->scratch, "%s.%s", instance, op->path),
-                     .type = laid[index][k],
-                     .module = i,
-                     .leaf = plan->ops[k].leaf};
-      if (made.path == NULL) return pl_fail_memory(own->error, "a strategy tree");
-      PL_TRY(note_reader(own, &readers, &made));
-    }
+    PL_TRY(check_module(own, i, param, laid[index], &readers));
   }
   return PL_OK;
 }

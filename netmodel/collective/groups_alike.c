@@ -1,0 +1,85 @@
+/* See netmodel/collective/groups_alike.h. */
+#include "netmodel/collective/groups_alike.h"
+
+typedef struct comparison {
+  pl_groups_alike *own;
+  const pl_cluster *cluster;
+  const pl_link *file; /* the links by whose figures wiring is told */
+} comparison;
+
+static bool have_equal_figures(const pl_link *a, const pl_link *b) {
+  return a->capacity_Bps == b->capacity_Bps && a->latency == b->latency && a->policy == b->policy && a->kind == b->kind;
+}
+
+static bool corresponds(const comparison *by, uint32_t a, uint32_t b) {
+  pl_groups_alike *own = by->own;
+  if (own->there[a] != 0 || own->back[b] != 0) return own->there[a] == b + 1 && own->back[b] == a + 1;
+  const pl_link *links = by->cluster->links;
+  if (!have_equal_figures(&links[a], &links[b]) || !have_equal_figures(&by->file[a], &by->file[b])) return false;
+  own->there[a] = b + 1;
+  own->back[b] = a + 1;
+  own->mapped[own->n_mapped++] = a;
+  return true;
+}
+
+static void forget(pl_groups_alike *own) {
+  while (own->n_mapped > 0) {
+    uint32_t link = own->mapped[--own->n_mapped];
+    own->back[own->there[link] - 1] = 0;
+    own->there[link] = 0;
+  }
+}
+
+static pl_code compare_routes(const comparison *by, const uint32_t from[2], const uint32_t to[2], bool *alike,
+                              pl_error *error) {
+  pl_route a, b;
+  PL_TRY(pl_cluster_route(by->cluster, from[0], to[0], &a, error));
+  PL_TRY(pl_cluster_route(by->cluster, from[1], to[1], &b, error));
+  *alike = a.n_links == b.n_links && a.latency == b.latency;
+  for (uint32_t i = 0; *alike && i < a.n_links; i++)
+    *alike = corresponds(by, a.links[i], b.links[i]);
+  return PL_OK;
+}
+
+/* Places of two pairs of devices. */
+static bool stand_alike(const pl_cluster *cluster, const uint32_t x[2], const uint32_t y[2]) {
+  const pl_device *devices = cluster->devices, *a = &devices[x[0]], *b = &devices[x[1]];
+  return a->local_index == b->local_index && cluster->nodes[a->node].n_devices == cluster->nodes[b->node].n_devices &&
+         (a->node == devices[y[0]].node) == (b->node == devices[y[1]].node);
+}
+
+static pl_code compare_groups(const comparison *by, const uint32_t *a, const uint32_t *b, uint32_t n, bool *alike,
+                              pl_error *error) {
+  for (uint32_t i = 0; i < n; i++)
+    for (uint32_t j = 0; j < n && *alike; j++) {
+      const uint32_t from[2] = {a[i], b[i]}, to[2] = {a[j], b[j]};
+      *alike = stand_alike(by->cluster, from, to);
+      if (*alike && i != j) PL_TRY(compare_routes(by, from, to, alike, error));
+    }
+  return PL_OK;
+}
+
+static bool has_all(const pl_cluster *cluster, const pl_group_row *row) {
+  for (uint32_t i = 0; i < row->n_groups * row->size; i++)
+    if (row->members[i] >= cluster->n_devices) return false;
+  return true;
+}
+
+pl_code pl_groups_are_alike(pl_groups_alike *own, const pl_cluster *cluster, const pl_group_row *a,
+                            const pl_group_row *b, pl_arena *arena, bool *alike, pl_error *error) {
+  *alike = a->size <= PL_GROUPS_ALIKE_MOST && has_all(cluster, a) && has_all(cluster, b);
+  if (!*alike) return PL_OK;
+  if (own->there == NULL) {
+    own->there = PL_TAKE(arena, uint32_t, cluster->n_links + 1);
+    own->back = PL_TAKE(arena, uint32_t, cluster->n_links + 1);
+    own->mapped = PL_TAKE(arena, uint32_t, cluster->n_links + 1);
+    if (own->there == NULL || own->back == NULL || own->mapped == NULL)
+      return pl_fail_memory(error, "like groups of devices");
+  }
+  const comparison by = {own, cluster, cluster->links_of_file != NULL ? cluster->links_of_file : cluster->links};
+  for (uint32_t g = 0; g < a->n_groups && *alike; g++)
+    PL_TRY(
+        compare_groups(&by, a->members + (size_t)g * a->size, b->members + (size_t)g * a->size, a->size, alike, error));
+  forget(own);
+  return PL_OK;
+}
