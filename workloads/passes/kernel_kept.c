@@ -110,6 +110,29 @@ static bool copy_of_loss(pl_kernel_stepping *own, int32_t index, int32_t *made) 
 
 /* ---- norms and activations ---- */
 
+static const char *normed_name(pl_kernel_stepping *own, int32_t n) {
+  const char *made = n > 0 ? pl_arena_printf(own->to->arena, "normed.%d", n + 1) : "normed";
+  return made != NULL ? made : "normed";
+}
+
+/* What the weights of norms in steps multiply, in the type of all else, is kept for these weights' gradients. */
+static void keep_normed(pl_kernel_stepping *own, const pl_ir_op *keep) {
+  int32_t n = 0;
+  for (int32_t i = 0; i < own->finding.read.f->n_ops; i++) {
+    const pl_ir_op *norm = pl_read_op(&own->finding.read, i);
+    if (!pl_step_is(own, i, "rms_norm") || norm->inputs[0] != keep->inputs[0]) continue;
+    pl_step_keep_part(own, keep, normed_name(own, n++), own->normed[norm->first_output]);
+  }
+}
+
+static void read_normed(pl_kernel_stepping *own, const pl_ir_op *kept) {
+  const pl_ir_type *type = &own->finding.read.f->values[kept->first_output].type;
+  int32_t n = 0;
+  for (int32_t i = 0; i < own->finding.read.f->n_ops; i++)
+    if (pl_step_is(own, i, "rms_norm_backward") && pl_read_op(&own->finding.read, i)->inputs[0] == kept->first_output)
+      (void)pl_step_kept_part(own, kept, normed_name(own, n++), type);
+}
+
 /* What norms in steps keep is the copy that they work on. False: another op. */
 static bool copy_of_norm(pl_kernel_stepping *own, int32_t index, int32_t *made) {
   const pl_ir_op *op = pl_read_op(&own->finding.read, index);
@@ -117,12 +140,14 @@ static bool copy_of_norm(pl_kernel_stepping *own, int32_t index, int32_t *made) 
   if (own->options->framework->kernels.fuses_norm) return false;
   if (pl_step_is(own, index, "keep") && pl_kernel_keeps_wide(own->from, own->finding.read.f, op)) {
     pl_step_keep_part(own, op, "fp32", pl_step_wide(own, op->inputs[0]));
+    keep_normed(own, op);
     return true;
   }
   if (!pl_step_is(own, index, "kept") || !pl_kernel_kept_is_wide(own->from, own->finding.read.f, op)) return false;
   pl_ir_type type = own->finding.read.f->values[op->first_output].type;
   type.element = PL_IR_F32;
   *made = own->wide[op->first_output] = pl_step_kept_part(own, op, "fp32", &type);
+  read_normed(own, op);
   return true;
 }
 

@@ -38,11 +38,11 @@ static int32_t sum(pl_kernel_stepping *own, const pl_ir_op *op, const char *name
                                       .callee = PL_IR_NONE});
 }
 
-void pl_step_norm(pl_kernel_stepping *own, const pl_ir_op *op, int32_t wide, int32_t output) {
+int32_t pl_step_norm(pl_kernel_stepping *own, const pl_ir_op *op, int32_t wide, int32_t output) {
   int32_t row = sum(own, op, "mean", product(own, "squares", wide, wide));
   product(own, "rsqrt", product(own, "epsilon", row, row), row);
   product(own, "scaled", wide, wide);
-  product(own, "weighted", output, output);
+  return product(own, "weighted", output, output);
 }
 
 void pl_step_norm_backward(pl_kernel_stepping *own, const pl_ir_op *op, int32_t wide, int32_t gradient) {

@@ -24,6 +24,7 @@ typedef struct pl_kernel_stepping {
   pl_ir_function *function;  /* that it becomes */
   int32_t *map;              /* per value of the old function */
   int32_t *wide;             /* per value of the old function: its fp32 copy, PL_IR_NONE: none yet */
+  int32_t *normed;           /* per value of the old function that a norm in steps gives: one as large beside it */
   int16_t *gradients;        /* per value of the old function: a gradient that is cast as soon as it is there, to this
                                 element (PL_IR_NONE: stays as it is) */
   bool *paths;               /* per value: that of a matrix, on its way to being cut (pl_gradient_path) */
@@ -65,9 +66,9 @@ void pl_step_begin_inputs(pl_kernel_stepping *own);
 void pl_step_copy_inputs(pl_kernel_stepping *own, int32_t index, int32_t before[PL_STEP_INPUTS]);
 void pl_step_put_inputs_back(pl_kernel_stepping *own, int32_t index, const int32_t before[PL_STEP_INPUTS]);
 
-/* What else than its op a norm in steps launches: of its fp32 copy and its result; and back, of the gradient that comes
- * in. kernel_norm.c */
-void pl_step_norm(pl_kernel_stepping *own, const pl_ir_op *op, int32_t wide, int32_t output);
+/* What else than its op a norm in steps launches: of its fp32 copy and its result, which gives another value as large
+ * as that; and back, of the gradient that comes in. kernel_norm.c */
+int32_t pl_step_norm(pl_kernel_stepping *own, const pl_ir_op *op, int32_t wide, int32_t output);
 void pl_step_norm_backward(pl_kernel_stepping *own, const pl_ir_op *op, int32_t wide, int32_t gradient);
 
 /* Behind a gelu, or its derivative, what it has in steps; and behind a `keep` what is kept of them. kernel_gelu.c */

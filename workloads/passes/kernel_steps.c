@@ -156,7 +156,7 @@ static bool eager_norm(pl_kernel_stepping *own, int32_t index) {
   }
   int32_t first = append_norm(own, op, inputs);
   own->map[op->first_output] = cast(own, first, element, norm_reason);
-  if (!back) pl_step_norm(own, op, inputs[0], own->map[op->first_output]);
+  if (!back) own->normed[op->first_output] = pl_step_norm(own, op, inputs[0], own->map[op->first_output]);
   for (int32_t i = 1; i < op->n_outputs; i++)
     own->map[op->first_output + i] =
         first != PL_IR_NONE ? cast(own, first + i, kept_element(own, element), norm_reason) : PL_IR_NONE;
@@ -372,17 +372,18 @@ static pl_code write_function(pl_kernel_stepping *own, int32_t index, pl_error *
   own->function = pl_ir_function_add(own->to, from->name);
   own->map = PL_TAKE(&own->scratch, int32_t, from->n_values + 1);
   own->wide = PL_TAKE(&own->scratch, int32_t, from->n_values + 1);
+  own->normed = PL_TAKE(&own->scratch, int32_t, from->n_values + 1);
   own->gradients = PL_TAKE(&own->scratch, int16_t, from->n_values + 1);
   own->paths = PL_TAKE(&own->scratch, bool, from->n_values + 1);
   own->heads = PL_TAKE(&own->scratch, const int *, from->n_values + 1);
   own->copies = PL_TAKE(&own->scratch, int32_t, from->n_values + 1);
   own->n_gelus = 0;
-  if (own->function == NULL || own->map == NULL || own->wide == NULL || own->gradients == NULL || own->paths == NULL ||
-      own->heads == NULL ||
+  if (own->function == NULL || own->map == NULL || own->wide == NULL || own->normed == NULL || own->gradients == NULL ||
+      own->paths == NULL || own->heads == NULL ||
       !pl_kernel_finding_init(&own->finding, own->from, index, own->options->framework, NULL, &own->scratch))
     return pl_fail_memory(error, "a program's kernels");
   for (int32_t i = 0; i < from->n_values; i++)
-    own->map[i] = own->wide[i] = own->copies[i] = own->gradients[i] = PL_IR_NONE;
+    own->map[i] = own->wide[i] = own->normed[i] = own->copies[i] = own->gradients[i] = PL_IR_NONE;
   find_gradients(own);
   pl_step_find_heads(own);
   pl_step_begin_inputs(own);
