@@ -197,7 +197,8 @@ static bool as_products(const launch *own, pl_op *kernel) {
   kernel->n = sum.n;
   kernel->k = sum.k;
   kernel->transposed = sum.transposed;
-  if (sum.k == 1 || (sum.m == 1 && sum.n == 1)) return false;
+  bool weighs = sum.m == 1 && (share_of(own, first->inputs[0]) < 1 || share_of(own, first->inputs[1]) < 1);
+  if (sum.k == 1 || (sum.m == 1 && sum.n == 1) || weighs) return false; /* or weighs experts' answers, token by token */
   for (const pl_ir_op *op = first + 1; op < own->ops + own->n_ops; op++) {
     if (!is(op, "product")) continue;
     const pl_ir_product shape = shape_of(own, op);
