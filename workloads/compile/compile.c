@@ -89,7 +89,7 @@ static void end_step(pl_compilation *state, pl_unrolling *own, const pl_schedule
   note_schedule(own, step);
 }
 
-static void emit_step(pl_compilation *state, pl_crew *own, const pl_schedule_step *step) {
+static void emit_step(pl_compilation *state, pl_compile_crew *own, const pl_schedule_step *step) {
   for (uint32_t member = 0; member < own->n; member++)
     begin_step(state, &own->members[member], step);
   pl_emit_pass(state, own, pl_crew_pass_of(&own->passes, step), step->microbatch);
@@ -106,7 +106,8 @@ static void meet_again(pl_unrolling *own) {
 }
 
 /* A forward pass and, beside it, a backward one: both have received what they compute on when they begin. */
-static void emit_pair(pl_compilation *state, pl_crew *own, const pl_schedule_step steps[2], const uint64_t times[2]) {
+static void emit_pair(pl_compilation *state, pl_compile_crew *own, const pl_schedule_step steps[2],
+                      const uint64_t times[2]) {
   pl_emit_side sides[2];
   for (uint32_t member = 0; member < own->n; member++) {
     own->members[member].beside = own->members[member].now;
@@ -131,7 +132,7 @@ static void emit_pair(pl_compilation *state, pl_crew *own, const pl_schedule_ste
     meet_again(&own->members[member]);
 }
 
-static void emit_epilogue(pl_compilation *state, pl_crew *own) {
+static void emit_epilogue(pl_compilation *state, pl_compile_crew *own) {
   for (uint32_t i = 0; i < own->passes.epilogue.n; i++)
     for (uint32_t member = 0; member < own->n; member++) {
       const pl_piece *piece = &own->passes.epilogue.pieces[i];
@@ -192,7 +193,7 @@ static pl_code find_prices(pl_compilation *state, uint32_t device, const pl_bloc
   return PL_OK;
 }
 
-static bool take_pieces(pl_compilation *state, pl_crew *own) {
+static bool take_pieces(pl_compilation *state, pl_compile_crew *own) {
   const pl_program *program = state->program;
   const pl_device_class *class = own->members[0].device;
   const pl_stage_program *stage = own->members[0].stage;
@@ -211,12 +212,12 @@ static bool take_pieces(pl_compilation *state, pl_crew *own) {
 }
 
 /* The first participant of the communicator leads: rivals name it (workloads/compile/rivals.h). */
-static bool gather_crew(pl_compilation *state, uint32_t index, pl_crew *own) {
+static bool gather_crew(pl_compilation *state, uint32_t index, pl_compile_crew *own) {
   const pl_communication_plan *plan = state->plan;
   uint32_t tensor = plan->device_classes[index].group_class[PL_SLOT_TENSOR];
   const pl_group_class *class = tensor == PL_NONE ? NULL : &plan->group_classes[tensor];
   bool joint = state->options->fuse && class != NULL && class->stays_inside;
-  *own = (pl_crew){.n = joint ? class->n_participants : 1};
+  *own = (pl_compile_crew){.n = joint ? class->n_participants : 1};
   own->members = PL_TAKE(state->arena, pl_unrolling, own->n);
   own->streams = PL_TAKE(state->arena, uint32_t, own->n);
   if (state->arena->failed) return false;
@@ -230,7 +231,7 @@ static bool gather_crew(pl_compilation *state, uint32_t index, pl_crew *own) {
 
 /* Whether experts exchange tokens in the step or in the one that it is joined with, which comes next: else a pair is
  * one pass after the other. */
-static bool hides_exchange(const pl_crew *own, const pl_schedule_step *step, const pl_schedule *schedule,
+static bool hides_exchange(const pl_compile_crew *own, const pl_schedule_step *step, const pl_schedule *schedule,
                            pl_schedule_cursor cursor) {
   if (!step->joined) return false;
   const pl_schedule_step beside = pl_schedule_next(schedule, &cursor);
@@ -239,7 +240,7 @@ static bool hides_exchange(const pl_crew *own, const pl_schedule_step *step, con
 }
 
 static bool unroll(pl_compilation *state, uint32_t index, bool *is_unrolled) {
-  pl_crew own;
+  pl_compile_crew own;
   if (!gather_crew(state, index, &own)) return false;
   const pl_schedule *schedule = &own.members[0].schedule;
   const pl_lane *lane = pl_lane_begin_schedule(&state->lanes, schedule);

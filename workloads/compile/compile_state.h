@@ -41,12 +41,12 @@ typedef struct pl_unrolling {
 
 /* The device classes that are unrolled together: those that have joint segments (core/graph/graph.h), or one alone.
  * They run one stage's program, so the pieces are the same for all. */
-typedef struct pl_crew {
+typedef struct pl_compile_crew {
   pl_unrolling *members;
   uint32_t n;
   uint32_t *streams; /* compute streams, in the order of the members */
   pl_crew_passes passes;
-} pl_crew;
+} pl_compile_crew;
 
 typedef struct pl_compilation {
   const pl_cluster *cluster;
@@ -73,7 +73,7 @@ pl_meeting pl_unrolling_arrive(pl_compilation *state, pl_unrolling *own, int slo
                                uint32_t name, int32_t microbatch);
 void pl_emit_piece(pl_compilation *state, pl_unrolling *own, const pl_piece *piece, int32_t microbatch);
 /* All pieces of a pass, of all members in turn. */
-void pl_emit_pass(pl_compilation *state, pl_crew *own, pl_crew_pass *pass, int32_t microbatch);
+void pl_emit_pass(pl_compilation *state, pl_compile_crew *own, pl_crew_pass *pass, int32_t microbatch);
 
 /* Whether experts exchange tokens in it. */
 bool pl_pieces_exchange_tokens(const pl_pieces *pieces);
@@ -87,11 +87,11 @@ typedef struct pl_emit_side {
 } pl_emit_side;
 
 /* Changes over to the pass beside, for every member. */
-void pl_crew_change_over(pl_crew *own);
+void pl_crew_change_over(pl_compile_crew *own);
 /* The pieces of both, the members' `now` being sides[0]'s before and behind it: each goes on until experts exchange its
  * tokens, and the other computes meanwhile. Work stays in the order of its stream, so a pass that has not what it waits
  * for holds up both. The second goes first if it exchanges tokens, as in Megatron Core's combined 1F1B and in DualPipe:
  * what of a backward pass comes before its first exchange is little. */
-void pl_emit_sides(pl_compilation *state, pl_crew *own, pl_emit_side sides[2]);
+void pl_emit_sides(pl_compilation *state, pl_compile_crew *own, pl_emit_side sides[2]);
 
 #endif

@@ -121,7 +121,7 @@ void pl_emit_piece(pl_compilation *state, pl_unrolling *own, const pl_piece *pie
   }
 }
 
-static void emit_joint(pl_compilation *state, pl_crew *own, const pl_piece *piece, int32_t microbatch) {
+static void emit_joint(pl_compilation *state, pl_compile_crew *own, const pl_piece *piece, int32_t microbatch) {
   uint32_t task = pl_graph_builder_joint_work(state->builder, piece->segment, own->streams, own->n, piece->effect,
                                               piece->name, microbatch);
   for (uint32_t i = 0; i < own->n; i++)
@@ -129,7 +129,7 @@ static void emit_joint(pl_compilation *state, pl_crew *own, const pl_piece *piec
 }
 
 /* Of all members. */
-static void emit_piece_of(pl_compilation *state, pl_crew *own, const pl_piece *piece, int32_t microbatch) {
+static void emit_piece_of(pl_compilation *state, pl_compile_crew *own, const pl_piece *piece, int32_t microbatch) {
   if (piece->kind == PL_PIECE_JOINT) {
     emit_joint(state, own, piece, microbatch);
     return;
@@ -138,7 +138,7 @@ static void emit_piece_of(pl_compilation *state, pl_crew *own, const pl_piece *p
     pl_emit_piece(state, &own->members[member], piece, microbatch);
 }
 
-void pl_emit_pass(pl_compilation *state, pl_crew *own, pl_crew_pass *pass, int32_t microbatch) {
+void pl_emit_pass(pl_compilation *state, pl_compile_crew *own, pl_crew_pass *pass, int32_t microbatch) {
   pass->times += state->meetings.times;
   for (uint32_t i = 0; i < pass->pieces.n; i++)
     emit_piece_of(state, own, &pass->pieces.pieces[i], microbatch);
@@ -156,7 +156,7 @@ bool pl_pieces_exchange_tokens(const pl_pieces *pieces) {
   return false;
 }
 
-void pl_crew_change_over(pl_crew *own) {
+void pl_crew_change_over(pl_compile_crew *own) {
   for (uint32_t i = 0; i < own->n; i++) {
     pl_unrolling *member = &own->members[i];
     const pl_passage now = member->now;
@@ -166,7 +166,7 @@ void pl_crew_change_over(pl_crew *own) {
 }
 
 /* On to behind its next exchange, or to its end. */
-static void emit_side(pl_compilation *state, pl_crew *own, pl_emit_side *side) {
+static void emit_side(pl_compilation *state, pl_compile_crew *own, pl_emit_side *side) {
   const pl_pieces *pieces = &side->pass->pieces;
   state->meetings.times = side->times;
   for (uint32_t i = 0; i < own->n && side->at < pieces->n; i++) {
@@ -180,7 +180,7 @@ static void emit_side(pl_compilation *state, pl_crew *own, pl_emit_side *side) {
   }
 }
 
-void pl_emit_sides(pl_compilation *state, pl_crew *own, pl_emit_side sides[2]) {
+void pl_emit_sides(pl_compilation *state, pl_compile_crew *own, pl_emit_side sides[2]) {
   int turn = 0;
   for (int i = 0; i < 2; i++)
     sides[i].pass->times += sides[i].times;
