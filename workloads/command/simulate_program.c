@@ -2,33 +2,22 @@
 #include "workloads/command/simulate_program.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <math.h>
 #include <string.h>
 
-#include "core/base/digest.h"
-#include "core/base/units.h"
 #include "core/engine/timeline_perfetto.h"
 #include "core/system/command.h"
 #include "core/system/gzip_stream.h"
 #include "core/system/output_file.h"
-#include "core/text/json_writer.h"
 #include "netmodel/platform/platform.h"
-#include "workloads/command/show_program_model.h"
-#include "workloads/command/simulate_report.h"
+#include "workloads/command/simulate_program_report.h"
 #include "workloads/import/model_file.h"
 #include "workloads/language/ir_check.h"
-#include "workloads/language/ir_table.h"
 #include "workloads/language/ir_text.h"
-#include "workloads/lower/block_program.h"
-#include "workloads/onnx/onnx_program.h"
 #include "workloads/passes/partition.h"
 #include "workloads/passes/program_of.h"
 #include "workloads/run/launched_program.h"
 #include "workloads/run/program_interval.h"
-#include "workloads/run/simulate_program.h"
 #include "workloads/run/tree_prices.h"
-#include "workloads/tree/tree_show.h"
 
 /* Of what is simulated, a program as it is written or as a tree makes it. */
 static const char *what_of(const pl_program_request *request) {
@@ -81,257 +70,14 @@ static pl_code check_options(const pl_job_options *options, const pl_program_req
   return pl_program_options_check(options, what_of(request), error);
 }
 
-/* What was made of a model. */
-typedef struct subject {
-  const pl_job_options *options;
-  const pl_program_request *request;
-  const pl_cluster *cluster;
-  pl_model model;
-  pl_tree_plan plan;     /* its notes, where a tree was read */
-  pl_ir_module module;   /* as it was read or made */
-  pl_ir_module launched; /* what of it is simulated */
-  pl_program_explanation explanation;
-  const char *schedule; /* of several lists */
-  pl_strategy tuple;    /* what was assumed of it */
-} subject;
-
-typedef struct share {
-  const char *name;
-  pl_category category;
-} share;
-
-static const share shares[] = {{"forward", PL_CATEGORY_FORWARD},
-                               {"made again", PL_CATEGORY_RECOMPUTE},
-                               {"backward", PL_CATEGORY_BACKWARD},
-                               {"optimizer", PL_CATEGORY_OPTIMIZER},
-                               {"tensor communication", PL_CATEGORY_TENSOR},
-                               {"context communication", PL_CATEGORY_CONTEXT},
-                               {"expert communication", PL_CATEGORY_EXPERT},
-                               {"pipeline communication", PL_CATEGORY_PIPELINE},
-                               {"data communication", PL_CATEGORY_DATA}};
-enum { N_SHARES = sizeof(shares) / sizeof(shares[0]) };
-
-/* What a model's program was made of, and what was assumed. */
-static void print_model(const subject *of) {
-  char loss[PL_ONNX_LOSS_TEXT_BYTES];
-  const pl_model *model = &of->model;
-  pl_simulate_model_print(stdout, model, &of->options->job, &of->options->origin);
-  if (pl_program_kernels_assumed(model) != NULL) printf("kernels          %s\n", pl_program_kernels_assumed(model));
-  if (of->request->inference) {
-    printf("pass             forward alone: no backward pass, no gradients, no optimizer\n");
-  } else if (model->program.onnx != NULL) {
-    printf("loss             %s\n", pl_onnx_loss_text(model, loss));
-  }
-  if (model->program.onnx != NULL && model->program.onnx->empty_cache)
-    printf("cache            %s\n", PL_ONNX_EMPTY_CACHE);
-}
-
-static void print_verdict(const subject *of, const pl_program_report *report) {
-  const pl_class_memory *fullest = &report->memory[report->fullest];
-  char need[PL_UNIT_TEXT_BYTES], have[PL_UNIT_TEXT_BYTES], lack[PL_UNIT_TEXT_BYTES];
-  const char *name = of->module.classes[report->fullest].name;
-  pl_format_bytes(fullest->peak, need);
-  pl_format_bytes(fullest->capacity, have);
-  if (report->fits)
-    printf("memory           fits: %s of %s at the fullest, %s\n", need, have, name);
-  else
-    printf("memory           DOES NOT FIT: %s needs %s of %s, %s are lacking\n", name, need, have,
-           pl_format_bytes(fullest->peak - fullest->capacity, lack));
-}
-
-/* What goes to the memory of the hosts, and what was assumed of their processors. */
-static void print_offload(const subject *of, const pl_program_report *report) {
-  char bytes[PL_UNIT_TEXT_BYTES], held[PL_UNIT_TEXT_BYTES], time[PL_UNIT_TEXT_BYTES];
-  double most = 0;
-  for (int32_t c = 0; c < of->module.n_classes; c++)
-    most = fmax(most, report->memory[c].host);
-  if (report->n_offloads == 0) return;
-  printf("offloading       %s a device and iteration to and from its host, which holds at most %s of one; waits for it "
-         "are idle time\n",
-         pl_format_bytes(report->offloaded_bytes / report->n_devices, bytes), pl_format_bytes(most, held));
-  if (report->host_updates)
-    printf(
-        "host's update    %s for a thousand million parameters, all processors of a node at it: CPU-Adam on two Xeon "
-        "Platinum 8168\n                 (Ren et al. 2021, table 4); that these hosts are as fast is assumed\n",
-        pl_format_time(PL_HOST_UPDATE_S * 1e9, time));
-}
-
-static void print_memory(const subject *of, const pl_program_report *report) {
-  char text[6][PL_UNIT_TEXT_BYTES];
-  printf(
-      "\nmemory at the peak (a device of each list)\n  %-12s parameters  gradients  optimizer  activations       peak "
-      "    usable\n",
-      "list");
-  for (int32_t c = 0; c < of->module.n_classes; c++) {
-    const pl_class_memory *memory = &report->memory[c];
-    bool alike = c > 0 && c < of->module.n_classes - 1 && memcmp(memory, memory - 1, sizeof *memory) == 0;
-    if (alike) continue; /* as the one above */
-    printf("  %-12s %10s %10s %10s  %11s %10s %10s%s\n", of->module.classes[c].name,
-           pl_format_bytes(memory->parameters, text[0]), pl_format_bytes(memory->gradients, text[1]),
-           pl_format_bytes(memory->optimizer, text[2]), pl_format_bytes(memory->values, text[3]),
-           pl_format_bytes(memory->peak, text[4]), pl_format_bytes(memory->capacity, text[5]),
-           memory->peak > memory->capacity ? "  OUT OF MEMORY" : "");
-  }
-}
-
-static void put_memory(pl_json *json, const subject *of, const pl_program_report *report) {
-  pl_json_put_boolean(json, "fits", report->fits);
-  pl_json_put_integer(json, "peak_mem_bytes", llrint(report->memory[report->fullest].peak));
-  pl_json_put_integer(json, "mem_capacity_bytes", llrint(report->memory[report->fullest].capacity));
-  pl_json_key(json, "lists");
-  pl_json_open_array(json);
-  for (int32_t c = 0; c < of->module.n_classes; c++) {
-    const pl_class_memory *memory = &report->memory[c];
-    pl_json_open_object(json);
-    pl_json_put_string(json, "list", of->module.classes[c].name);
-    pl_json_put_integer(json, "mem_parameters_bytes", llrint(memory->parameters));
-    pl_json_put_integer(json, "mem_gradients_bytes", llrint(memory->gradients));
-    pl_json_put_integer(json, "mem_optimizer_bytes", llrint(memory->optimizer));
-    pl_json_put_integer(json, "mem_activations_bytes", llrint(memory->values));
-    pl_json_put_integer(json, "peak_mem_bytes", llrint(memory->peak));
-    pl_json_put_integer(json, "mem_capacity_bytes", llrint(memory->capacity));
-    pl_json_close_object(json);
-  }
-  pl_json_close_array(json);
-}
-
-static const char *what_is_run(const pl_program_request *request) {
-  return request->program_path != NULL ? request->program_path
-         : request->tree_path != NULL  ? request->tree_path
-                                       : request->strategy;
-}
-
-/* What a program says is played, whatever framework or option would have it otherwise. */
-static void print_attention(const subject *of) {
-  const pl_framework *framework = pl_framework_or_ideal(of->options->job.framework);
-  if (of->launched.level != PL_IR_KERNELS || (framework->kernels.flash && of->options->job.flash)) return;
-  for (int32_t f = 0; f < of->module.n_functions; f++)
-    for (int32_t i = 0; i < of->module.functions[f]->n_ops; i++) {
-      if (of->module.functions[f]->ops[i].row != pl_ir_row_of("attention")) continue;
-      if (of->request->program_path == NULL)
-        printf("attention        one fused kernel in @%s: with a log-sum-exp that is read, programs have no other\n",
-               of->module.functions[f]->name);
-      else if (framework->kernels.flash)
-        printf("attention        one fused kernel, as the program says; --attention acts where programs are made\n");
-      else
-        printf("attention        one fused kernel, as the program says, which framework %s's is not\n",
-               framework->name);
-      return;
-    }
-}
-
-/* MFU of models whose FLOPs have a formula. */
-static void print_speed(const subject *of, const pl_program_report *report) {
-  const pl_job *job = &of->options->job;
-  pl_simulate_time_print(stdout, report->iter_time_s, &report->interval, report->fits);
-  if (of->request->program_path != NULL) return;
-  double samples_per_s = (double)job->gbs / report->iter_time_s;
-  pl_simulate_throughput_print(stdout, samples_per_s, samples_per_s * (double)job->seq);
-  double peak_flops = pl_program_peak_flops(of->cluster, report, job->dtype);
-  if (of->request->inference || !pl_model_has_blocks(&of->model) || !(peak_flops > 0)) return;
-  pl_simulate_mfu_print(stdout, pl_model_flops_per_sequence(&of->model, job->seq) * samples_per_s / peak_flops);
-}
-
-static void print_text(const subject *of, const pl_program_report *report) {
-  const pl_program_request *request = of->request;
-  const pl_ir_module *module = &of->module;
-  char text[PL_UNIT_TEXT_BYTES], digest[PL_DIGEST_TEXT_BYTES];
-  bool file = request->program_path != NULL;
-  if (!file) print_model(of);
-  pl_simulate_platform_print(stdout, of->cluster);
-  printf("%-16s %s, %s: %u devices, %u list%s, %d microbatch%s\n", file ? "program" : "strategy", what_is_run(request),
-         file ? pl_ir_level_names[module->level] : module->name, report->n_devices, report->n_classes,
-         report->n_classes == 1 ? "" : "s", module->n_microbatches, module->n_microbatches == 1 ? "" : "es");
-  pl_strategy_assumed_print(stdout, 17, &of->tuple);
-  pl_simulate_idle_print(stdout, of->cluster, report->n_devices);
-  pl_tree_print_notes(stdout, &of->plan);
-  printf("what runs        %llu kernels, %llu collectives, %llu sends on all devices; ",
-         (unsigned long long)report->n_kernels, (unsigned long long)report->n_collectives,
-         (unsigned long long)report->n_sends);
-  if (of->launched.level == PL_IR_KERNELS)
-    printf("kernels of framework %s\n", pl_framework_or_ideal(of->options->job.framework)->name);
-  else
-    printf("nothing is fused\n");
-  print_attention(of);
-  print_offload(of, report);
-  print_verdict(of, report);
-  print_speed(of, report);
-  printf("\nwhere the time goes (mean over devices)\n");
-  for (int i = 0; i < N_SHARES; i++) {
-    double time_s = report->spent_s[shares[i].category];
-    if (time_s > 0)
-      printf("  %-22s %10s  %5.1f %%\n", shares[i].name, pl_format_time(time_s, text),
-             100 * time_s / report->iter_time_s);
-  }
-  printf("  %-22s %10s  %5.1f %%\n", "idle", pl_format_time(report->idle_s, text),
-         100 * report->idle_s / report->iter_time_s);
-  pl_stragglers_print(stdout, request->stragglers, of->cluster);
-  print_memory(of, report);
-  if (report->n_played < module->n_microbatches)
-    printf("\nmicrobatches     %d of %d played, the others repeat them exactly\n", report->n_played,
-           module->n_microbatches);
-  if (request->beside != NULL) pl_beside_print(stdout, &request->beside->result);
-  if (request->digest) printf("\nrun digest       %s\n", pl_digest_format(report->run_digest, digest));
-  if (request->trace_path != NULL)
-    printf("\ntimeline         %s (open it in https://ui.perfetto.dev)\n", request->trace_path);
-  if (request->svg_path != NULL) printf("\ndrawing          %s\n", request->svg_path);
-}
-
-static void print_json(const subject *of, const pl_program_report *report) {
-  const pl_ir_module *module = &of->module;
-  pl_json json;
-  pl_json_init(&json, stdout, true);
-  pl_json_open_object(&json);
-  if (of->request->program_path == NULL) {
-    pl_json_put_string(&json, "model", of->model.name);
-    pl_json_put_string(&json, "strategy",
-                       of->request->strategy != NULL ? of->request->strategy : of->request->tree_path);
-    char assumed[PL_ASSUMED_TEXT_BYTES];
-    if (of->tuple.assumed != 0) pl_json_put_string(&json, "strategy_assumed", pl_strategy_assumed(&of->tuple, assumed));
-    pl_json_put_boolean(&json, "inference", of->request->inference);
-    pl_json_put_number(&json, "parameters", of->model.count.parameters);
-    pl_json_put_integer(&json, "gbs", of->options->job.gbs);
-    pl_json_put_number(&json, "throughput_samples_per_s", (double)of->options->job.gbs / report->iter_time_s);
-  }
-  pl_json_put_string(&json, "program", module->name);
-  pl_json_put_string(&json, "level", pl_ir_level_names[module->level]);
-  if (of->launched.level == PL_IR_KERNELS)
-    pl_json_put_string(&json, "framework", pl_framework_or_ideal(of->options->job.framework)->name);
-  pl_json_put_integer(&json, "n_devices", report->n_devices);
-  pl_json_put_integer(&json, "n_lists", report->n_classes);
-  pl_json_put_integer(&json, "n_microbatches", module->n_microbatches);
-  pl_json_put_integer(&json, "n_played_microbatches", report->n_played);
-  pl_json_put_integer(&json, "n_kernels", (int64_t)report->n_kernels);
-  pl_json_put_integer(&json, "n_collectives", (int64_t)report->n_collectives);
-  pl_json_put_integer(&json, "n_sends", (int64_t)report->n_sends);
-  pl_json_put_integer(&json, "n_offloads", (int64_t)report->n_offloads);
-  pl_json_put_number(&json, "offloaded_bytes", report->offloaded_bytes);
-  pl_json_put_number(&json, "flops", report->flops);
-  put_memory(&json, of, report);
-  pl_json_put_number(&json, "iter_time_s", report->iter_time_s);
-  pl_json_put_number(&json, "iter_time_low_s", report->interval.low_s);
-  pl_json_put_number(&json, "iter_time_high_s", report->interval.high_s);
-  for (int category = 0; category < PL_CATEGORY_COUNT; category++) {
-    char name[64];
-    snprintf(name, sizeof(name), "%s_s", pl_category_name((pl_category)category));
-    pl_json_put_number(&json, name, report->spent_s[category]);
-  }
-  pl_json_put_number(&json, "idle_s", report->idle_s);
-  char digest[PL_DIGEST_TEXT_BYTES];
-  pl_json_put_string(&json, "run_digest", pl_digest_format(report->run_digest, digest));
-  pl_stragglers_json(&json, of->request->stragglers, of->cluster);
-  if (of->request->beside != NULL) pl_beside_json(&json, &of->request->beside->result);
-  pl_json_close_object(&json);
-}
-
-static pl_code print_explanation(const subject *of, const pl_program_report *report, pl_error *error) {
+static pl_code print_explanation(const pl_program_subject *of, const pl_program_report *report, pl_error *error) {
   uint32_t first, end, top = of->request->explain->top;
   PL_TRY(pl_explain_program_choose(of->request->explain, &of->explanation, &first, &end, error));
   if (of->request->json) {
     pl_explain_program_json(stdout, of->cluster, &of->explanation, first, end, top);
     return PL_OK;
   }
-  print_text(of, report);
+  pl_program_report_print(of, report);
   pl_explain_program_print(stdout, of->cluster, &of->explanation, first, end, top);
   return PL_OK;
 }
@@ -350,7 +96,7 @@ static pl_code open_trace(const pl_job_options *options, const pl_program_reques
   return pl_output_file_close(file, pl_fail_memory(error, "the timeline"), error);
 }
 
-static pl_code open_svg(pl_job_options *options, const pl_program_request *request, const subject *of,
+static pl_code open_svg(pl_job_options *options, const pl_program_request *request, const pl_program_subject *of,
                         pl_output_file *file, pl_error *error) {
   if (request->svg_path == NULL) return PL_OK;
   PL_TRY(pl_command_refuse_input(request->svg_path, options->platform_path, error));
@@ -360,16 +106,16 @@ static pl_code open_svg(pl_job_options *options, const pl_program_request *reque
   PL_TRY(pl_output_file_open(file, request->svg_path, request->force, error));
   options->simulate.diagram = file->stream;
   options->simulate.diagram_title = request->program_path != NULL ? of->module.name : of->model.name;
-  options->simulate.diagram_subtitle = what_is_run(request);
+  options->simulate.diagram_subtitle = pl_program_report_what(request);
   return PL_OK;
 }
 
 /* Forward passes alone are priced op by op, unless a framework is named. */
-static bool is_lowered(const subject *of) {
+static bool is_lowered(const pl_program_subject *of) {
   return !of->request->inference || of->options->framework_choice != NULL;
 }
 
-static pl_code make_of_tree(subject *to, const char *path, const pl_cluster *cluster, pl_arena *arena,
+static pl_code make_of_tree(pl_program_subject *to, const char *path, const pl_cluster *cluster, pl_arena *arena,
                             pl_tree_plan *plan, pl_ir_module *module, pl_error *error) {
   pl_strategy_tree *tree = PL_TAKE(arena, pl_strategy_tree, 1);
   pl_ir_module *forward = PL_TAKE(arena, pl_ir_module, 1);
@@ -397,8 +143,8 @@ static pl_code adopt_overlap(pl_job_options *options, const pl_strategy *strateg
   return PL_OK;
 }
 
-static pl_code make_of_strategy(pl_job_options *options, subject *to, const pl_cluster *cluster, pl_arena *arena,
-                                pl_ir_module *module, pl_error *error) {
+static pl_code make_of_strategy(pl_job_options *options, pl_program_subject *to, const pl_cluster *cluster,
+                                pl_arena *arena, pl_ir_module *module, pl_error *error) {
   pl_strategy strategy;
   const pl_job *job = &options->job;
   PL_TRY(pl_strategy_parse(to->request->strategy, &to->model, arena, &strategy, error));
@@ -415,7 +161,7 @@ static pl_code make_of_strategy(pl_job_options *options, subject *to, const pl_c
                                                                             PL_IR_DISTRIBUTED, arena, module, error);
 }
 
-static pl_code take_module(pl_job_options *options, subject *to, const pl_cluster *cluster, pl_arena *arena,
+static pl_code take_module(pl_job_options *options, pl_program_subject *to, const pl_cluster *cluster, pl_arena *arena,
                            pl_error *error) {
   const pl_program_request *request = to->request;
   if (request->program_path != NULL) {
@@ -433,7 +179,8 @@ static pl_code take_module(pl_job_options *options, subject *to, const pl_cluste
 }
 
 /* With a site, whose figures say how far a strategy's time may lie off, programs have no interval. */
-static pl_code ask_for_interval(pl_job_options *options, const subject *of, pl_arena *arena, pl_error *error) {
+static pl_code ask_for_interval(pl_job_options *options, const pl_program_subject *of, pl_arena *arena,
+                                pl_error *error) {
   if (options->site_path != NULL) return PL_OK;
   const pl_program_kind kind = {.job = &options->job,
                                 .schedule = of->schedule != NULL ? of->schedule : "of a program",
@@ -450,8 +197,8 @@ static pl_code ask_for_interval(pl_job_options *options, const subject *of, pl_a
 }
 
 /* The program by itself, and once more beside the other jobs, whose timeline it is then. */
-static pl_code run(pl_job_options *options, const subject *of, FILE *trace, pl_arena *arena, pl_program_report *report,
-                   pl_error *error) {
+static pl_code run(pl_job_options *options, const pl_program_subject *of, FILE *trace, pl_arena *arena,
+                   pl_program_report *report, pl_error *error) {
   pl_beside_options *beside = of->request->beside;
   const pl_beside_main main = {.cluster = of->cluster,
                                .arena = arena,
@@ -467,7 +214,7 @@ static pl_code run(pl_job_options *options, const subject *of, FILE *trace, pl_a
 
 static pl_code simulate(pl_job_options *options, const pl_program_request *request, const pl_platform *platform,
                         pl_arena *arena, pl_error *error) {
-  subject of = {.options = options, .request = request, .cluster = pl_platform_cluster(platform)};
+  pl_program_subject of = {.options = options, .request = request, .cluster = pl_platform_cluster(platform)};
   pl_program_report report;
   pl_output_file file = {0}, svg = {0};
   FILE *trace;
@@ -494,7 +241,10 @@ static pl_code simulate(pl_job_options *options, const pl_program_request *reque
     code = pl_fail(error, PL_IO, "cannot write %s: %s", request->trace_path, strerror(errno));
   PL_TRY(pl_output_file_close(&file, code, error));
   if (request->explain != NULL) return print_explanation(&of, &report, error);
-  (request->json ? print_json : print_text)(&of, &report);
+  if (request->json)
+    pl_program_report_json(request->stream != NULL ? request->stream : stdout, &of, &report);
+  else
+    pl_program_report_print(&of, &report);
   if (!options->must_fit || report.fits) return PL_OK;
   return pl_fail(error, PL_DOES_NOT_FIT, "--must-fit: the program does not fit in memory");
 }

@@ -4,6 +4,8 @@
 #ifndef PL_WORKLOADS_COMMAND_SIMULATE_PROGRAM_H
 #define PL_WORKLOADS_COMMAND_SIMULATE_PROGRAM_H
 
+#include <stdio.h>
+
 #include "workloads/command/beside_jobs.h"
 #include "workloads/command/explain_program_report.h"
 #include "workloads/command/job_options.h"
@@ -13,6 +15,7 @@ typedef struct pl_program_request {
   const char *program_path, *tree_path, *strategy, *trace_path; /* one of the first three */
   const char *svg_path;                                         /* NULL: no drawing */
   bool force, json, digest;
+  FILE *stream;   /* where JSON goes; NULL: stdout */
   bool inference; /* the forward pass alone */
   pl_straggler_options *stragglers;
   pl_beside_options *beside;              /* other jobs on the fabric, of a tree; given back at the end; NULL: none */
