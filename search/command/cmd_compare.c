@@ -14,6 +14,7 @@
 #include "search/command/compare.h"
 #include "search/command/recorded_rows.h"
 #include "workloads/command/job_session.h"
+#include "workloads/command/simulate_program.h"
 #include "workloads/tree/tree.h"
 
 enum { KEY_STRATEGY = 'S', KEY_JSON = 'j', FILE_BYTES_MAX = 1 << 26 };
@@ -60,7 +61,8 @@ static const struct argp argp = {
     .args_doc = "A B",
     .doc = "Sets two predictions side by side: what differs between them, where the difference of their iteration "
            "times comes from, memory, and which is better.\v"
-           "A and B are two strategies (of one --model on one --platform), two platforms (with --strategy), or "
+           "A and B are two strategies, key=value,... or trees (FILE.yaml), of one --model on one --platform, two "
+           "platforms (with --strategy), or "
            "results: FILE.h5 of a sweep or a search (its best row; FILE.h5:N: row N), FILE.json of 'paceline simulate "
            "--json'; or one of each.\n\n"
            "Example:\n"
@@ -70,11 +72,12 @@ static const struct argp argp = {
 
 /* ---- sides ---- */
 
-typedef enum kind { KIND_STRATEGY, KIND_RESULTS, KIND_JSON, KIND_PLATFORM } kind;
+typedef enum kind { KIND_STRATEGY, KIND_TREE, KIND_RESULTS, KIND_JSON, KIND_PLATFORM } kind;
 
 static kind kind_of(const char *text) {
   int64_t row;
   size_t length = pl_recorded_row_split(text, &row), equals = strcspn(text, "=");
+  if (pl_tree_is_file(text)) return KIND_TREE;
   if (text[equals] == '=' && strcspn(text, "/.") > equals) return KIND_STRATEGY;
   if (pl_recorded_is_results(text, length)) return KIND_RESULTS;
   const char *ending = strrchr(text, '.');
@@ -110,6 +113,19 @@ static pl_code simulate(pl_job_session *job, compare_options *options, const cha
   return PL_OK;
 }
 
+/* As a program: a tree, or a tuple that says what only programs can. */
+static pl_code simulate_program(compare_options *options, const char *strategy, FILE *stream, pl_error *error) {
+  pl_straggler_options stragglers = {0};
+  bool tree = pl_tree_is_file(strategy);
+  const pl_program_request request = {.tree_path = tree ? strategy : NULL,
+                                      .strategy = tree ? NULL : strategy,
+                                      .json = true,
+                                      .stream = stream,
+                                      .stragglers = &stragglers};
+  PL_TRY(pl_job_options_check(&options->job, error));
+  return pl_simulate_program_command(&options->job, &request, error);
+}
+
 static pl_code simulate_side(session *own, int side, kind what, FILE *stream, pl_error *error) {
   compare_options options = {0};
   pl_job_session job;
@@ -123,8 +139,11 @@ static pl_code simulate_side(session *own, int side, kind what, FILE *stream, pl
         "'%.128s' is a platform: --strategy is missing, which both run (or is it a file of results? They end "
         "in .h5 or .json)",
         operand);
+  const char *strategy = what == KIND_PLATFORM ? options.strategy : operand;
+  if (pl_tree_is_file(strategy) || pl_strategy_text_is_of_programs(strategy))
+    return simulate_program(&options, strategy, stream, error);
   pl_job_session_init(&job);
-  pl_code code = simulate(&job, &options, what == KIND_STRATEGY ? operand : options.strategy, stream, error);
+  pl_code code = simulate(&job, &options, strategy, stream, error);
   pl_job_session_release(&job);
   return code;
 }
@@ -155,11 +174,6 @@ static pl_code take(session *own, int side, pl_error *error) {
   const char *operand = own->options.operand[side];
   char *text;
   size_t size = 0;
-  if (pl_tree_is_file(operand))
-    return pl_fail(error, PL_BAD_INPUT,
-                   "%.128s: a strategy tree has no interval and no memory to compare; 'paceline "
-                   "simulate --strategy %.128s' prints its time",
-                   operand, operand);
   own->comparison.side[side].label = operand;
   pl_code code = take_text(own, side, kind_of(operand), &text, &size, error);
   if (code == PL_OK) code = pl_compare_read(operand, text, size, &own->arena, &own->comparison.side[side], error);
@@ -173,7 +187,8 @@ static pl_code compare(session *own, pl_error *error) {
     return pl_fail(error, options->job.error.code, "%s", options->job.error.message);
   if (options->n_operands < 2)
     return pl_fail(error, PL_BAD_INPUT, "what with what? paceline compare A B: strategies, platforms or files");
-  bool strategies = kind_of(options->operand[0]) == KIND_STRATEGY || kind_of(options->operand[1]) == KIND_STRATEGY;
+  kind a = kind_of(options->operand[0]), b = kind_of(options->operand[1]);
+  bool strategies = a == KIND_STRATEGY || a == KIND_TREE || b == KIND_STRATEGY || b == KIND_TREE;
   if (strategies && options->strategy != NULL)
     return pl_fail(error, PL_BAD_INPUT, "--strategy is of two platforms; A or B is a strategy itself");
   for (int side = 0; side < 2; side++)

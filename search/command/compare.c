@@ -46,9 +46,21 @@ static pl_code read_stages(pl_compare_side *side, const pl_node *root, pl_arena 
   return PL_OK;
 }
 
+/* A number of tuples, as columns have it; true or false of programs. */
+static pl_code read_fits(pl_compare_side *side, const pl_node *root, pl_error *error) {
+  const pl_node *node = pl_node_get(root, "fits");
+  const char *text = node != NULL ? pl_node_text(node) : NULL;
+  int64_t fits;
+  side->is_program = pl_node_get(root, "lists") != NULL;
+  side->fits = text != NULL && strcmp(text, "true") == 0;
+  if (side->fits || (text != NULL && strcmp(text, "false") == 0)) return PL_OK;
+  PL_TRY(pl_node_integer(side->document, root, "fits", 0, 1, &fits, error));
+  side->fits = fits != 0;
+  return PL_OK;
+}
+
 static pl_code read_side(pl_compare_side *side, pl_arena *arena, pl_error *error) {
   const pl_node *root = pl_document_root(side->document);
-  int64_t fits;
   if (!pl_node_is_mapping(root) || pl_node_get(root, "iter_time_s") == NULL)
     return pl_document_fail(side->document, root, error, "is no result of 'paceline simulate --json'");
   PL_TRY(pl_node_number(side->document, root, "iter_time_s", &side->iter_time_s, error));
@@ -68,8 +80,7 @@ static pl_code read_side(pl_compare_side *side, pl_arena *arena, pl_error *error
   for (int kind = 0; kind < PL_COMPARE_KINDS; kind++)
     PL_TRY(read_bytes(side, root, pl_compare_kind_names[kind], &side->kind_bytes[kind], error));
   PL_TRY(pl_node_integer(side->document, root, "peak_stage", 0, INT32_MAX, &side->peak_stage, error));
-  PL_TRY(pl_node_integer(side->document, root, "fits", 0, 1, &fits, error));
-  side->fits = fits != 0;
+  PL_TRY(read_fits(side, root, error));
   return read_stages(side, root, arena, error);
 }
 
@@ -119,7 +130,8 @@ static const char *text_of(const pl_compare_side *side, const char *path, const 
 static void compare_setting(listing *own, const char *path, const char *key, const char *name) {
   const char *a = text_of(&own->comparison->side[0], path, key, own->arena);
   const char *b = text_of(&own->comparison->side[1], path, key, own->arena);
-  bool derived = strcmp(key, "n_nodes") == 0; /* what the platform says already */
+  bool programs = own->comparison->side[0].is_program || own->comparison->side[1].is_program;
+  bool derived = programs || strcmp(key, "n_nodes") == 0; /* what a tree has many of, or the platform says already */
   if ((a == NULL && b == NULL) || (derived && (a == NULL || b == NULL))) return;
   bool same = a != NULL && b != NULL && strcmp(a, b) == 0;
   if (!same && own->n < MOST_SETTINGS) own->list[own->n++] = (pl_compare_difference){name, {a, b}};

@@ -26,7 +26,7 @@ typedef struct pl_compare_side {
   double part_s[PL_STAGE_PARTS];                      /* means over devices, in the order of pl_stage_part_names */
   const pl_stage_times *stages;                       /* NULL: not known */
   uint32_t n_stages;
-  bool fits;
+  bool fits, is_program; /* of a tree, or of a tuple that only programs can say */
   int64_t peak_bytes, capacity_bytes, kind_bytes[PL_COMPARE_KINDS];
   int64_t peak_stage;
 } pl_compare_side;

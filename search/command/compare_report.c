@@ -101,7 +101,9 @@ static void print_same(FILE *stream, const char *same) {
 static void print_differences(FILE *stream, const pl_comparison *c) {
   print_pair(stream, "", "A", "B");
   print_pair(stream, "compared", c->side[0].label, c->side[1].label);
-  if (c->n_differences == 0) fputs("what differs            nothing that was said of them\n", stream);
+  bool strategies = (c->side[0].is_program || c->side[1].is_program) && strcmp(c->side[0].label, c->side[1].label) != 0;
+  if (c->n_differences == 0)
+    fprintf(stream, "what differs            %s\n", strategies ? "the strategies" : "nothing that was said of them");
   for (uint32_t i = 0; i < c->n_differences; i++) {
     char name[64];
     snprintf(name, sizeof name, "%s%s", i == 0 ? "differs  " : "         ", c->differences[i].name);
@@ -175,6 +177,10 @@ static void print_stages(FILE *stream, const stage_table *table, int side, const
 
 static void print_all_stages(FILE *stream, const pl_comparison *c, scale s) {
   const pl_compare_side *a = &c->side[0], *b = &c->side[1];
+  if (a->is_program || b->is_program) {
+    fputs("\nby stage                not known of programs: 'paceline explain' has their lists\n", stream);
+    return;
+  }
   if (a->stages == NULL || b->stages == NULL) {
     fprintf(stream,
             "\nby stage                not known of %s: 'paceline sweep --features' and 'simulate --json' say it\n",

@@ -106,6 +106,25 @@ PYTHON
   [[ $output == *"what differs            nothing that was said of them"*"neither: both are equally fast"* ]]
 }
 
+@test "a tree, and a strategy that only programs can say, beside a tuple: figures of simulate" {
+  on=(--platform dgx-a100 --model gpt2-345m --gbs 32 --seq 1024)
+  "$PACELINE" simulate "${on[@]}" --strategy gpt-megatron-3d.yaml --json >tree.json
+  "$PACELINE" simulate "${on[@]}" --strategy pp=2,dp=2,tmp=2,mbs=1 --json >tuple.json
+  "$PACELINE" compare "${on[@]}" pp=2,dp=2,tmp=2,mbs=1 gpt-megatron-3d.yaml --json >both.json
+  "$PACELINE" compare tuple.json tree.json --json >files.json
+  diff <(sed 1,3d both.json) <(sed 1,3d files.json)
+  /usr/bin/python3 - <<'PYTHON'
+import json
+parts = "compute_s tensor_comm_s pipeline_comm_s data_comm_s context_comm_s expert_comm_s bubble_s".split()
+both, tree = json.load(open("both.json")), json.load(open("tree.json"))
+for name in parts + ["iter_time_s", "iter_time_low_s", "tokens_per_s", "mfu", "peak_mem_bytes", "mem_optimizer_bytes"]:
+    assert both[name]["b"] == tree[name], name
+assert abs(sum(tree[name] for name in parts) - tree["iter_time_s"]) < 1e-9 * tree["iter_time_s"]
+PYTHON
+  run -0 "$PACELINE" compare "${on[@]}" pp=8,dp=1,tmp=1,mbs=1,schedule=dualpipe gpt-megatron-3d.yaml
+  [[ $output == *"what differs            the strategies"*"by stage                not known of programs"*"better                  "* ]]
+}
+
 @test "what cannot be compared is one line" {
   refuses "what with what? paceline compare A B: strategies, platforms or files" a.json
   refuses "'b.json' is one argument too many" a.json a.json b.json
@@ -116,7 +135,8 @@ PYTHON
   refuses "--strategy is of two platforms; A or B is a strategy itself" "${job[@]}" --strategy pp=4,dp=4,tmp=1,mbs=1 pp=2,dp=8,tmp=1,mbs=1 a.json
   refuses "--platform is missing" pp=4,dp=4,tmp=1,mbs=1 a.json
   refuses "strategy: unknown key 'qq'; known are pp, " "${job[@]}" qq=4,dp=4,tmp=1,mbs=1 a.json
-  refuses "gpt-degrees-by-layer.yaml: a strategy tree has no interval" gpt-degrees-by-layer.yaml a.json
+  refuses "nosuch.yaml: " "${job[@]}" nosuch.yaml a.json
+  refuses "--model is missing" --platform amp-homogeneous gpt-degrees-by-layer.yaml a.json
   echo '{"model": "x"}' >other.json
   refuses "other.json:1:1: is no result of 'paceline simulate --json'" other.json a.json
   sed 's/"iter_time_s": .*/"iter_time_s": -1,/' a.json >negative.json

@@ -132,24 +132,14 @@ static pl_code make_of_tree(pl_program_subject *to, const char *path, const pl_c
                                 : PL_OK;
 }
 
-/* What a tuple says of gradients' reductions is stronger than the profile, which is all that a program has. */
-static pl_code adopt_overlap(pl_job_options *options, const pl_strategy *strategy, pl_arena *arena, pl_error *error) {
-  if (!strategy->overlap_is_given) return PL_OK;
-  pl_framework *framework = PL_TAKE(arena, pl_framework, 1);
-  if (framework == NULL) return pl_fail_memory(error, "a framework's profile");
-  *framework = *pl_framework_or_ideal(options->job.framework);
-  framework->gradients.overlaps_gradients = strategy->overlap;
-  options->job.framework = framework;
-  return PL_OK;
-}
-
 static pl_code make_of_strategy(pl_job_options *options, pl_program_subject *to, const pl_cluster *cluster,
                                 pl_arena *arena, pl_ir_module *module, pl_error *error) {
   pl_strategy strategy;
   const pl_job *job = &options->job;
   PL_TRY(pl_strategy_parse(to->request->strategy, &to->model, arena, &strategy, error));
   pl_strategy_adopt(&strategy, job);
-  PL_TRY(adopt_overlap(options, &strategy, arena, error));
+  options->job.framework = pl_framework_of_tuple(job->framework, &strategy, arena);
+  if (options->job.framework == NULL) return pl_fail_memory(error, "a framework's profile");
   PL_TRY(pl_strategy_spread(&strategy, cluster->n_devices, error));
   PL_TRY(pl_strategy_check(&strategy, &to->model, job, cluster->n_devices, error));
   to->tuple = strategy;

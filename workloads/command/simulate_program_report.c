@@ -10,6 +10,7 @@
 #include "workloads/command/simulate_report.h"
 #include "workloads/lower/block_program.h"
 #include "workloads/onnx/onnx_program.h"
+#include "workloads/run/program_row.h"
 
 typedef struct share {
   const char *name;
@@ -194,6 +195,39 @@ void pl_program_report_print(const pl_program_subject *of, const pl_program_repo
   if (request->svg_path != NULL) printf("\ndrawing          %s\n", request->svg_path);
 }
 
+/* What results have of it too, by the names of their columns; parts of the time add up to it. */
+static void put_columns(pl_json *json, const pl_program_subject *of, const pl_program_report *report) {
+  pl_result_row row;
+  pl_program_row_clear(&row);
+  pl_program_row_say(report, &row);
+  const double parts_s[PL_STAGE_PARTS] = {row.compute_s,      row.tensor_comm_s, row.pipeline_comm_s, row.data_comm_s,
+                                          row.context_comm_s, row.expert_comm_s, row.bubble_s};
+  for (int part = 0; part < PL_STAGE_PARTS; part++)
+    pl_json_put_number(json, pl_stage_part_names[part], parts_s[part]);
+  pl_json_put_integer(json, "mem_parameters_bytes", row.mem_parameters_bytes);
+  pl_json_put_integer(json, "mem_gradients_bytes", row.mem_gradients_bytes);
+  pl_json_put_integer(json, "mem_optimizer_bytes", row.mem_optimizer_bytes);
+  pl_json_put_integer(json, "mem_activations_bytes", row.mem_activations_bytes);
+  pl_json_put_integer(json, "mem_buffers_bytes", row.mem_buffers_bytes);
+  pl_json_put_integer(json, "peak_stage", row.peak_stage);
+  pl_json_put_string(json, "platform", of->cluster->path);
+  if (of->request->program_path != NULL) return;
+  const pl_job *job = &of->options->job;
+  double samples_per_s = (double)job->gbs / report->iter_time_s;
+  double peak_flops = pl_program_peak_flops(of->cluster, report, job->dtype);
+  char digest[PL_DIGEST_TEXT_BYTES];
+  pl_json_put_string(json, "model_digest", pl_digest_format(of->model.digest, digest));
+  pl_json_put_string(json, "attention", job->flash ? "flash" : "unfused");
+  pl_json_put_string(json, "network", pl_network_names[of->options->simulate.network]);
+  pl_json_put_integer(json, "seq", job->seq);
+  pl_json_put_string(json, "dtype", pl_dtype_name(job->dtype));
+  if (job->fp8) pl_json_put_boolean(json, job->fp4 ? "fp4" : "fp8", true);
+  pl_json_put_number(json, "samples_per_s", samples_per_s);
+  pl_json_put_number(json, "tokens_per_s", samples_per_s * (double)job->seq);
+  if (of->request->inference || !pl_model_has_blocks(&of->model) || !(peak_flops > 0)) return;
+  pl_json_put_number(json, "mfu", pl_model_flops_per_sequence(&of->model, job->seq) * samples_per_s / peak_flops);
+}
+
 void pl_program_report_json(FILE *stream, const pl_program_subject *of, const pl_program_report *report) {
   const pl_ir_module *module = &of->module;
   pl_json json;
@@ -234,6 +268,7 @@ void pl_program_report_json(FILE *stream, const pl_program_subject *of, const pl
     pl_json_put_number(&json, name, report->spent_s[category]);
   }
   pl_json_put_number(&json, "idle_s", report->idle_s);
+  put_columns(&json, of, report);
   char digest[PL_DIGEST_TEXT_BYTES];
   pl_json_put_string(&json, "run_digest", pl_digest_format(report->run_digest, digest));
   pl_stragglers_json(&json, of->request->stragglers, of->cluster);

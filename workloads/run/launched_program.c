@@ -24,6 +24,22 @@ pl_code pl_program_launched(const pl_cluster *cluster, const pl_ir_module *modul
                                                         : pl_program_kernels(module, framework, arena, made, error);
 }
 
+/* ---- what a tuple says ---- */
+
+const pl_framework *pl_framework_of_tuple(const pl_framework *framework, const pl_strategy *strategy, pl_arena *arena) {
+  const pl_framework *own = pl_framework_or_ideal(framework);
+  const pl_job job = {.framework = framework};
+  pl_strategy adopted = *strategy;
+  adopted.overlap_is_given = false;
+  pl_strategy_adopt(&adopted, &job);
+  if (strategy->overlap == adopted.overlap) return own; /* as the profile has it */
+  pl_framework *made = PL_TAKE(arena, pl_framework, 1);
+  if (made == NULL) return NULL;
+  *made = *own;
+  made->gradients.overlaps_gradients = strategy->overlap;
+  return made;
+}
+
 /* ---- what the framework holds ---- */
 
 pl_model pl_model_held(const pl_model *model, const pl_framework *framework, int64_t tmp) {

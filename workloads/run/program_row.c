@@ -66,6 +66,7 @@ static pl_code cached(const pl_program_candidate *c, int64_t vocab, pl_batch_cut
 typedef struct made {
   pl_tree_plan plan;
   pl_ir_module module;
+  const pl_framework *framework; /* as the strategy has it */
   double model_flops;
 } made;
 
@@ -121,7 +122,10 @@ static pl_code take(const pl_program_candidate *c, const pl_simulate_options *op
   PL_TRY(pl_program_of_plan(&to->plan, c->job->framework, c->model->ends.tied_embeddings, PL_IR_DISTRIBUTED, arena,
                             &module, error));
   PL_TRY(pl_ir_check(&module, error));
-  PL_TRY(pl_program_launched(c->cluster, &module, c->job->framework, arena, &to->module, error));
+  to->framework =
+      c->strategy != NULL ? pl_framework_of_tuple(c->job->framework, c->strategy, arena) : c->job->framework;
+  if (c->strategy != NULL && to->framework == NULL) return pl_fail_memory(error, "a framework's profile");
+  PL_TRY(pl_program_launched(c->cluster, &module, to->framework, arena, &to->module, error));
 #ifndef NDEBUG /* what lowering makes of a program that passed the check passes it too; simulate and verify check both \
                 */
   if (to->module.level != module.level) PL_TRY(pl_ir_check(&to->module, error));
@@ -209,6 +213,11 @@ static void say_memory(const pl_program_report *report, pl_result_row *row) {
   row->peak_stage = report->fullest;
 }
 
+void pl_program_row_say(const pl_program_report *report, pl_result_row *row) {
+  say_shares(report, row);
+  say_memory(report, row);
+}
+
 pl_code pl_program_row_take(const pl_program_candidate *candidate, const pl_simulate_options *options,
                             pl_program_cache *cache, pl_arena *arena, pl_result_row *row, pl_error *error) {
   made *to = PL_TAKE(arena, made, 1);
@@ -222,13 +231,11 @@ pl_code pl_program_row_take(const pl_program_candidate *candidate, const pl_simu
   const pl_aspects aspects = pl_aspects_of_program(candidate->cluster, &to->module, &kind);
   pl_simulate_options asked = *options;
   asked.program_aspects = &aspects;
-  PL_TRY(
-      pl_simulate_program(candidate->cluster, &to->module, candidate->job->framework, &asked, arena, &report, error));
+  PL_TRY(pl_simulate_program(candidate->cluster, &to->module, to->framework, &asked, arena, &report, error));
   pl_program_row_clear(row);
   say_strategy(candidate, &to->plan, row);
   say_speed(candidate, &report, to->model_flops, row);
-  say_shares(&report, row);
-  say_memory(&report, row);
+  pl_program_row_say(&report, row);
   row->status = report.fits ? PL_RESULT_DONE : PL_RESULT_OOM;
   return PL_OK;
 }

@@ -42,6 +42,8 @@ typedef struct pl_program_candidate {
 /* Its row, with status. PL_UNSUPPORTED, PL_BAD_INPUT: it is refused, and why. */
 pl_code pl_program_row_take(const pl_program_candidate *candidate, const pl_simulate_options *options,
                             pl_program_cache *cache, pl_arena *arena, pl_result_row *row, pl_error *error);
+/* What a report says of where the time goes and what is held, where most is. */
+void pl_program_row_say(const pl_program_report *report, pl_result_row *row);
 /* A row in which nothing is known yet. Keeps its features. */
 void pl_program_row_clear(pl_result_row *row);
 
