@@ -56,6 +56,7 @@ typedef struct compilation {
   const pl_block_prices **prices; /* per device profile of the cluster; NULL: not asked for yet */
   pl_error *error;
   pl_lane_making lanes;
+  uint32_t *tails; /* per lane */
 } compilation;
 
 /* ---- emitting pieces ---- */
@@ -392,8 +393,11 @@ static bool unroll(compilation *state, uint32_t index, bool *is_unrolled) {
   const pl_schedule *schedule = &own.members[0].schedule;
   const pl_lane *lane = pl_lane_begin_schedule(&state->lanes, schedule);
   pl_schedule_cursor cursor = {0};
+  uint32_t *tail = &state->tails[lane - state->lanes.lanes];
+  *tail = (uint32_t)pl_schedule_n_steps(schedule);
   for (int64_t i = 0; i < pl_schedule_n_steps(schedule); i++) {
     const pl_schedule_step step = pl_schedule_next(schedule, &cursor);
+    if (step.last && pl_step_makes_weights(&step) && i < *tail) *tail = (uint32_t)i;
     state->meetings.times = pl_lane_times(&state->lanes, lane, i);
     pl_lane_begin_step(&state->lanes, state->builder);
     emit_step(state, &own, &step);
@@ -430,7 +434,9 @@ pl_code pl_compile(const pl_cluster *cluster, const pl_program *program, const p
     add_device(&state, &plan->device_classes[class]);
   PL_TRY(pl_meetings_init(&state.meetings, cluster, program, plan, options, state.builder, arena, error));
   bool *is_unrolled = PL_TAKE(arena, bool, plan->n_device_classes);
-  if (is_unrolled == NULL || !pl_lane_making_of_schedules(&state.lanes, program, plan, options->leapt, arena))
+  state.tails = pl_arena_take(arena, plan->n_device_classes * sizeof *state.tails, _Alignof(uint32_t));
+  if (is_unrolled == NULL || state.tails == NULL ||
+      !pl_lane_making_of_schedules(&state.lanes, program, plan, options->leapt, arena))
     return pl_fail_memory(error, "the graph");
   if (!options->chunked) state.transfer_bytes = PL_TAKE(arena, double, plan->n_transfer_classes);
   if (arena->failed) return pl_fail_memory(error, "the graph");
@@ -445,5 +451,6 @@ pl_code pl_compile(const pl_cluster *cluster, const pl_program *program, const p
   compiled->transfer_bytes = state.transfer_bytes;
   compiled->lanes = pl_lane_making_finish(&state.lanes, state.builder);
   compiled->n_more = state.lanes.n_more;
+  compiled->tails = state.tails;
   return pl_graph_builder_freeze(state.builder, &compiled->graph, error);
 }
