@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "core/engine/engine_state.h"
+#include "core/graph/graph_heads.h"
 
 void pl_sort_tasks(uint32_t *tasks, uint32_t count) {
   /* Shell sort (Ciura's gaps): lists are short and nearly sorted, and no memory is taken. */
@@ -96,6 +97,7 @@ void pl_engine_start_task(pl_engine *engine, uint32_t task, pl_ticks now) {
   const pl_task *record = pl_engine_task(engine, task);
   uint32_t network_slot = PL_NONE;
   engine->start[task] = now;
+  if (engine->is_edge != NULL) engine->keep_is_due |= engine->is_edge[record - engine->tasks] != 0;
   if (record->memory != PL_NONE) take_memory(engine, record);
   if (record->kind == PL_TASK_TRANSFER) {
     network_slot = start_transfer(engine, task, now);
@@ -365,7 +367,7 @@ static void take_completions(pl_engine *engine, pl_ticks now) {
 }
 
 static void run_native(pl_engine *engine) {
-  pl_engine_begin(engine);
+  if (engine->options.from == NULL || !pl_fork_go_on(engine)) pl_engine_begin(engine);
   for (;;) {
     pl_ticks now = pl_event_heap_next(&engine->heap);
     if (engine->network_next < now) now = engine->network_next;
@@ -377,6 +379,7 @@ static void run_native(pl_engine *engine) {
     take_completions(engine, now);
     pl_engine_flush(engine, now);
     if (engine->watch != NULL && engine->watch->n_due > 0) pl_watch_look(engine, now);
+    if (engine->keep_is_due) pl_fork_keep(engine, now);
   }
 }
 
@@ -388,6 +391,7 @@ pl_code pl_engine_run(const pl_graph *graph, pl_network *network, const pl_engin
                    graph->n_transfer_tasks);
   pl_engine *engine = take_engine(graph, options, NULL, NULL, network, arena);
   if (engine == NULL) return pl_fail_memory(error, "the run of an execution graph");
+  if (engine->options.keeps != NULL) engine->is_edge = engine->options.heads->is_edge;
   run_native(engine);
   return pl_engine_finish(engine, result, error);
 }

@@ -45,6 +45,9 @@
 #include "core/graph/graph.h"
 #include "core/graph/network.h"
 
+struct pl_graph_heads;                        /* core/graph/graph_heads.h */
+typedef struct pl_engine_fork pl_engine_fork; /* core/engine/engine_fork.h */
+
 typedef struct pl_engine_options {
   bool record_parts;     /* keep when each part of each work task ran (for timelines) */
   bool record_charges;   /* keep for which communication the gaps of the compute streams are accounted */
@@ -52,6 +55,11 @@ typedef struct pl_engine_options {
   uint64_t n_more;       /* periods by which each phase of the lists is longer */
   bool drifts;           /* every lane may have a pace of its own; else the state of the whole run has to come back */
   uint64_t left_out;     /* tests: fields of the state (core/graph/run_state.h) that are not compared */
+  /* Native loop only; NULL: begins at tick 0, and keeps nothing. `from` is of another graph, of which it is not known
+   * whether its heads are alike; `heads` are those of this graph, and those that `keeps` was made with. */
+  const struct pl_graph_heads *heads;
+  const pl_engine_fork *from;
+  pl_engine_fork *keeps;
 } pl_engine_options;
 
 /* The time (from, to] comes `times` times more. */
@@ -116,8 +124,9 @@ typedef struct pl_engine_result {
   const int64_t *peak_bytes;      /* per graph device, resident included */
   const pl_part_span *part_spans; /* ordered by (start, task, part, member); NULL unless asked for */
   uint32_t n_part_spans;
-  uint64_t n_events; /* completions handled */
-  uint64_t digest;   /* over (start, finish) of every task and the peaks */
+  uint64_t n_events;     /* completions handled */
+  uint32_t n_taken_over; /* tasks that had finished where the run went on from another one */
+  uint64_t digest;       /* over (start, finish) of every task and the peaks */
   /* How the makespan is spent on the compute stream of each graph device; row-major [n_devices][PL_CATEGORY_COUNT],
    * plus idle. For every device the sum over categories + idle = makespan, exactly. Each moment goes to the first that
    * holds:

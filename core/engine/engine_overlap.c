@@ -49,14 +49,18 @@ bool pl_overlap_take(pl_engine *engine) {
   overlap->changed = PL_TAKE(arena, uint32_t, graph->n_streams);
   overlap->extra = PL_TAKE(arena, pl_ticks, (size_t)graph->n_devices * PL_CATEGORY_COUNT);
   overlap->waiting = PL_TAKE(arena, pl_ticks, graph->n_devices);
-  overlap->elapsed = PL_TAKE(arena, uint64_t, (size_t)graph->n_parts + 1);
-  overlap->next_transfer = PL_TAKE(arena, uint32_t, (size_t)graph->n_parts + 1);
+  overlap->elapsed = pl_arena_take(arena, ((size_t)graph->n_parts + 1) * sizeof *overlap->elapsed, 64);
+  overlap->next_transfer = pl_arena_take(arena, ((size_t)graph->n_parts + 1) * sizeof *overlap->next_transfer, 64);
   if (overlap->concerns == NULL || overlap->walkers == NULL || overlap->dirty == NULL || overlap->transfers == NULL ||
       overlap->changed == NULL || overlap->extra == NULL || overlap->waiting == NULL || overlap->elapsed == NULL ||
       overlap->next_transfer == NULL)
     return false;
-  for (uint32_t part = 0; part < graph->n_parts; part++)
-    overlap->elapsed[part + 1] = overlap->elapsed[part] + (uint64_t)graph->parts[part].ticks;
+  uint64_t elapsed = 0;
+  for (uint32_t part = 0; part < graph->n_parts; part++) {
+    overlap->elapsed[part] = elapsed;
+    elapsed += (uint64_t)graph->parts[part].ticks;
+  }
+  overlap->elapsed[graph->n_parts] = elapsed;
   overlap->next_transfer[graph->n_parts] = graph->n_parts;
   for (uint32_t part = graph->n_parts; part-- > 0;)
     overlap->next_transfer[part] = graph->parts[part].transfers ? part : overlap->next_transfer[part + 1];

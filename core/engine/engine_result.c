@@ -120,6 +120,7 @@ pl_code pl_engine_finish(pl_engine *engine, pl_engine_result *result, pl_error *
   if (!pl_engine_is_done(engine)) return report_stuck(engine, error);
   bool is_whole = leap(engine);
   *result = (pl_engine_result){.is_whole = is_whole,
+                               .n_taken_over = engine->n_taken_over,
                                .makespan = engine->drift != NULL ? pl_drift_makespan(engine) : engine->makespan};
   PL_TRY(check_makespan(result->makespan, error));
   if (engine->watch != NULL) {

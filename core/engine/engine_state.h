@@ -123,6 +123,9 @@ struct pl_engine {
   pl_drift_notes notes;              /* where lanes may drift: what added up, by task */
   pl_part_span *spans;               /* NULL: not asked for */
   uint32_t n_spans;
+  const uint8_t *is_edge; /* per row: when one has started, what was asked for is kept; NULL: nothing is to be kept */
+  bool keep_is_due;
+  uint32_t n_taken_over;
   pl_leaps leaps;    /* that the results tell of */
   pl_ticks makespan; /* so far */
   uint64_t n_events;
@@ -222,6 +225,12 @@ void pl_drift_add_notes(const pl_engine *engine, pl_ticks *spent, pl_ticks *idle
 bool pl_drift_take_peaks(const pl_engine *engine, int64_t *peaks); /* per device; false: no memory */
 /* In engine_rivals.c. False also where there are too many to be sure. */
 bool pl_drift_rivals_keep_apart(const pl_engine *engine, const pl_drift *drift);
+
+/* ---- engine_fork.c ---- */
+/* The tick is drained: keeps the state in engine->options.keeps, if it is of use. */
+void pl_fork_keep(pl_engine *engine, pl_ticks now);
+/* In place of the beginning, from engine->options.from. False: it is of no use, and nothing was done. */
+bool pl_fork_go_on(pl_engine *engine);
 
 /* ---- engine_spent.c ---- */
 enum { PL_RECENT_CHARGES = 8 };

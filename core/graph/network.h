@@ -23,6 +23,20 @@
 
 typedef struct pl_network pl_network;
 
+/* A transfer under way, as one network tells another of the same kind (core/engine/engine_fork.h). */
+typedef struct pl_under_way {
+  uint32_t task, spec;
+  uint8_t phase; /* the network's own */
+  pl_ticks date, since;
+  double rest_bytes, pace_Bps, speed;
+} pl_under_way;
+
+typedef struct pl_under_way_list {
+  const pl_under_way *flows;
+  uint32_t n;
+  int scales[2]; /* of the numbers that the network reckons with */
+} pl_under_way_list;
+
 typedef struct pl_network_ops {
   const char *name; /* "flow" */
   /* Returns a slot for set_speed, valid until the transfer ends. */
@@ -42,6 +56,14 @@ typedef struct pl_network_ops {
   /* All dates of the transfers that `state` tells of become so much later, those that have begun go on from where they
    * are. Returns the tick of the network's next event. NULL where write_state is. */
   pl_ticks (*put_off)(pl_network *network, const pl_run_state *state, pl_ticks by);
+  /* Lists the transfers under way, after `settle`; false: no memory. NULL: cannot be told. */
+  bool (*list_under_way)(pl_network *network, pl_arena *arena, pl_under_way_list *list);
+  /* Whether what another network has listed would go on here with the same rates, to the bit, if it goes over the same
+   * links. NULL where list_under_way is. */
+  bool (*shares_scales)(const pl_network *network, const pl_under_way_list *list);
+  /* One of those goes on here, under a task and a spec of this network; `settle` follows. Of their bytes link_bytes
+   * counts what is left. False: no memory. NULL where list_under_way is. */
+  bool (*take_over)(pl_network *network, const pl_under_way *flow);
   /* Sum over the run of usage * bytes carried per link of the table (for the bottleneck report); array owned by the
    * network, valid until destroy. May be NULL. */
   const double *(*link_bytes)(pl_network *network);

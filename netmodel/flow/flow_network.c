@@ -373,6 +373,55 @@ static pl_ticks flow_put_off(pl_network *base, const pl_run_state *state, pl_tic
   return next_event(network);
 }
 
+/* ---- transfers that go on in another network ---- */
+
+static bool flow_list_under_way(pl_network *base, pl_arena *arena, pl_under_way_list *list) {
+  flow_network *network = self(base);
+  uint32_t n;
+  if (network->failed || !list_events(network, &n)) return false;
+  pl_under_way *flows = PL_TAKE(arena, pl_under_way, n);
+  if (flows == NULL) return false;
+  for (uint32_t i = 0; i < n; i++) {
+    const pl_flow_event *event = &network->listed[i];
+    const flow *f = &network->flows[event->slot];
+    flows[i] = (pl_under_way){.task = f->task,
+                              .spec = f->spec,
+                              .phase = f->phase,
+                              .date = event->time,
+                              .since = f->since,
+                              .rest_bytes = f->rest_bytes,
+                              .pace_Bps = f->pace_Bps,
+                              .speed = f->speed};
+  }
+  *list =
+      (pl_under_way_list){.flows = flows, .n = n, .scales = {network->sharing.rate_bits, network->sharing.share_bits}};
+  return true;
+}
+
+static bool flow_shares_scales(const pl_network *base, const pl_under_way_list *list) {
+  const pl_max_min *sharing = &((const flow_network *)base)->sharing;
+  return sharing->rate_bits == list->scales[0] && sharing->share_bits == list->scales[1];
+}
+
+/* Those that move join, and the next solve gives them the rates that they had. */
+static bool flow_take_over(pl_network *base, const pl_under_way *from) {
+  flow_network *network = self(base);
+  uint32_t slot = take_flow(network, from->task, from->spec, from->rest_bytes, from->since);
+  if (slot == PL_NONE) return false;
+  flow *f = &network->flows[slot];
+  f->phase = from->phase;
+  f->pace_Bps = from->pace_Bps;
+  f->speed = from->speed;
+  if (from->phase == PHASE_RESERVED) {
+    network->n_reserved++;
+    set_reserved(network, slot, slot);
+  } else if (from->phase == PHASE_MOVING) {
+    pl_max_min_join(&network->sharing, slot);
+  }
+  pl_flow_heap_set(from->phase == PHASE_LATENCY ? &network->latencies : &network->ends, slot, from->task, from->date);
+  return true;
+}
+
 static void flow_destroy(pl_network *base) {
   (void)base; /* the arena's memory */
 }
@@ -388,6 +437,9 @@ pl_network *pl_flow_network_make(const pl_transfer_table *table, const char *nam
                                   .advance = flow_advance,
                                   .write_state = flow_write_state,
                                   .put_off = flow_put_off,
+                                  .list_under_way = flow_list_under_way,
+                                  .shares_scales = flow_shares_scales,
+                                  .take_over = flow_take_over,
                                   .link_bytes = flow_link_bytes,
                                   .destroy = flow_destroy};
   network->base.ops = &network->ops;

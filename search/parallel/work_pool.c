@@ -45,12 +45,21 @@ static slot *oldest_open(pool_state *state) {
   return oldest;
 }
 
-static take_outcome take(pool_state *state, slot **from, uint32_t *offset) {
+static uint32_t together(const pool_state *state, const slot *from) {
+  const pl_work_pool *pool = state->pool;
+  uint32_t first = from->block.first + from->n_taken, most = from->block.count - from->n_taken;
+  return pool->together == NULL ? 1 : pool->together(pool->context, first, most);
+}
+
+/* `n` candidates from `offset` on. */
+static take_outcome take(pool_state *state, slot **from, uint32_t *offset, uint32_t *n) {
   take_outcome outcome = TAKE_CANDIDATE;
   omp_set_lock(&state->lock);
   *from = state->stopped ? NULL : oldest_open(state);
   if (*from != NULL) {
-    *offset = (*from)->n_taken++;
+    *offset = (*from)->n_taken;
+    *n = together(state, *from);
+    (*from)->n_taken += *n;
   } else {
     outcome = state->exhausted || state->stopped ? TAKE_NEVER : TAKE_LATER;
   }
@@ -67,16 +76,21 @@ static void compute(pool_state *state, slot *from, uint32_t offset, pl_worker *w
   omp_unset_lock(&state->lock);
 }
 
+static void compute_all(pool_state *state, slot *from, uint32_t offset, uint32_t n, pl_worker *worker) {
+  for (uint32_t i = 0; i < n; i++)
+    compute(state, from, offset + i, worker);
+}
+
 static void work(pool_state *state, pl_worker *worker) {
   for (;;) {
     slot *from;
-    uint32_t offset;
-    take_outcome outcome = take(state, &from, &offset);
+    uint32_t offset, n;
+    take_outcome outcome = take(state, &from, &offset, &n);
     if (outcome == TAKE_NEVER) return;
     if (outcome == TAKE_LATER) {
       nap();
     } else {
-      compute(state, from, offset, worker);
+      compute_all(state, from, offset, n, worker);
     }
   }
 }
@@ -154,9 +168,9 @@ static void direct(pool_state *state, pl_worker *worker) {
     claim_more(state);
     if (state->pool->tick != NULL) state->pool->tick(state->pool->context);
     slot *from;
-    uint32_t offset;
-    if (take(state, &from, &offset) == TAKE_CANDIDATE) {
-      compute(state, from, offset, worker);
+    uint32_t offset, n;
+    if (take(state, &from, &offset, &n) == TAKE_CANDIDATE) {
+      compute_all(state, from, offset, n, worker);
     } else if (finished_slot(state) == NULL) {
       nap();
     }
@@ -167,11 +181,13 @@ void pl_worker_init(pl_worker *worker) {
   pl_arena_init(&worker->arena, 0);
   pl_topology_cache_init(&worker->cache, PL_TOPOLOGY_CACHE_BYTES);
   pl_block_cache_init(&worker->blocks, PL_BLOCK_CACHE_BYTES);
+  pl_siblings_init(&worker->siblings);
   pl_program_cache_init(&worker->programs);
 }
 
 void pl_worker_release(pl_worker *worker) {
   pl_program_cache_release(&worker->programs);
+  pl_siblings_release(&worker->siblings);
   pl_block_cache_release(&worker->blocks);
   pl_topology_cache_release(&worker->cache);
   pl_arena_release(&worker->arena);

@@ -22,6 +22,7 @@
 #include "netmodel/collective/topology_cache.h"
 #include "workloads/cost/block_cache.h"
 #include "workloads/run/program_row.h"
+#include "workloads/run/siblings.h"
 
 typedef struct pl_work_block {
   uint32_t first, count; /* candidates first .. first + count - 1 */
@@ -36,6 +37,7 @@ typedef struct pl_worker {
   pl_arena arena; /* reset before each candidate */
   pl_topology_cache cache;
   pl_block_cache blocks;
+  pl_siblings siblings;
   pl_program_cache programs;
 } pl_worker;
 
@@ -50,6 +52,9 @@ typedef struct pl_work_pool {
   void *context;
   /* Master: next block, or false when there is none left (not asked again). */
   bool (*claim)(void *context, pl_work_block *block);
+  /* Any thread: how many candidates from this one on, of `most`, one thread had better compute one after the other. May
+   * be NULL: one. */
+  uint32_t (*together)(void *context, uint32_t index, uint32_t most);
   /* Any thread; `worker` is the calling thread's. row->features is set and must stay. */
   void (*compute)(void *context, uint32_t index, pl_worker *worker, pl_result_row *row);
   /* Master: all rows of a block, once. A failure stops the pool. */

@@ -52,6 +52,7 @@ pl_code pl_evaluate_strategy(const pl_evaluation *evaluation, const pl_strategy 
   pl_simulate_options options = *e->options;
   options.cache = &worker->cache;
   options.blocks = &worker->blocks;
+  options.siblings = &worker->siblings;
   options.features = row->features;
   options.n_feature_stages = e->n_stages;
   pl_strategy whole = *strategy;

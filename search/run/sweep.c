@@ -56,14 +56,33 @@ static int dearest_first(const void *left, const void *right) {
   return a->block.first < b->block.first ? -1 : a->block.first > b->block.first;
 }
 
+/* Candidates from `index` on, of `most`, that are of one family: they go on from each other's runs. */
+static uint32_t count_siblings(const pl_space *space, uint32_t index, uint32_t most) {
+  pl_strategy first, next;
+  uint32_t n = 1;
+  if (space->trees != NULL) return 1;
+  pl_space_strategy(space, index, &first);
+  for (; n < most; n++) {
+    pl_space_strategy(space, index + n, &next);
+    if (!pl_siblings_are(&first, &next)) break;
+  }
+  return n;
+}
+
+static uint32_t siblings_together(void *context, uint32_t index, uint32_t most) {
+  return count_siblings(((const sweep_state *)context)->sweep->space, index, most);
+}
+
 /* The block that starts at a pending candidate: at most block_rows, and more than one only if together they cost no
- * more than block_cost. */
+ * more than block_cost, or are siblings. */
 static dated_block cut_block(const sweep_state *state, uint32_t first) {
   const pl_space *space = state->sweep->space;
   dated_block cut = {.block = {.first = first, .count = 1}, .cost = pl_space_cost(space, first)};
+  uint32_t behind = first + count_siblings(space, first, space->n_candidates - first); /* the last family so far */
   for (uint32_t next = first + 1; next < space->n_candidates && cut.block.count < state->block_rows; next++) {
     double cost = cut.cost + pl_space_cost(space, next);
-    if (state->sweep->status[next] != PL_RESULT_PENDING || cost > state->block_cost) break;
+    if (state->sweep->status[next] != PL_RESULT_PENDING || (cost > state->block_cost && next >= behind)) break;
+    if (next >= behind) behind = next + count_siblings(space, next, space->n_candidates - next);
     cut.cost = cost;
     cut.block.count++;
   }
@@ -228,6 +247,7 @@ static pl_code run_pool(sweep_state *state, pl_error *error) {
                              .n_features = n_features(state->sweep),
                              .context = state,
                              .claim = claim,
+                             .together = siblings_together,
                              .compute = compute,
                              .deliver = deliver,
                              .tick = tick};

@@ -103,11 +103,18 @@ static pl_code take_stated(const pl_vary_grid *grid, pl_arena *arena, const pl_c
   return code == PL_OK ? PL_OK : pl_fail(error, code == PL_BAD_INPUT ? PL_UNSUPPORTED : code, "gpu: %s", why.message);
 }
 
-static pl_code simulate_at_site(const run *r, pl_case *c, const pl_site_view *view, pl_topology_cache *cache,
-                                pl_arena *arena, pl_error *error) {
+/* Of a thread, for the rows of one platform. */
+typedef struct caches {
+  pl_topology_cache topology;
+  pl_block_cache blocks; /* rows of a model often cut it alike */
+} caches;
+
+static pl_code simulate_at_site(const run *r, pl_case *c, const pl_site_view *view, caches *kept, pl_arena *arena,
+                                pl_error *error) {
   const pl_cluster *cluster = view->cluster;
   pl_simulate_options options = PL_SIMULATE_OPTIONS_DEFAULT;
-  options.cache = cache;
+  options.cache = &kept->topology;
+  options.blocks = r->options->site == NULL ? &kept->blocks : NULL; /* it knows frameworks by address */
   options.collective_profile = view->collectives;
   options.network = r->options->network;
   options.no_overlap_factor = r->options->no_overlap_factor;
@@ -117,6 +124,7 @@ static pl_code simulate_at_site(const run *r, pl_case *c, const pl_site_view *vi
   if (stated_figures(c, cluster, stated, &grid) > 0) {
     PL_TRY(take_stated(&grid, arena, &cluster, error));
     options.cache = NULL; /* which tells clusters apart by address, and this one's memory is the next one's */
+    options.blocks = NULL;
   }
   if (c->program != NULL) return pl_program_row_simulate(c, cluster, r->options, &options, arena, error);
   pl_strategy strategy = c->strategy;
@@ -136,14 +144,14 @@ static pl_code simulate_at_site(const run *r, pl_case *c, const pl_site_view *vi
   return PL_OK;
 }
 
-static pl_code simulate(const run *r, pl_case *c, const pl_site_view *view, pl_topology_cache *cache, pl_arena *arena,
+static pl_code simulate(const run *r, pl_case *c, const pl_site_view *view, caches *kept, pl_arena *arena,
                         pl_error *error) {
   pl_arena_reset(arena);
-  if (r->options->site == NULL) return simulate_at_site(r, c, view, cache, arena, error);
+  if (r->options->site == NULL) return simulate_at_site(r, c, view, kept, arena, error);
   const pl_framework *given = c->job.framework;
   const pl_framework framework = pl_site_framework(r->options->site, given);
   c->job.framework = &framework;
-  pl_code code = simulate_at_site(r, c, view, cache, arena, error);
+  pl_code code = simulate_at_site(r, c, view, kept, arena, error);
   c->job.framework = given;
   return code;
 }
@@ -167,16 +175,18 @@ static void simulate_all(const run *r, pl_case **some, uint32_t n, uint32_t n_th
 #pragma omp parallel num_threads((int)n_threads) default(none) shared(r, some, n, arenas, view)
   {
     pl_arena *arena = &arenas[omp_get_thread_num()];
-    pl_topology_cache cache;
-    pl_topology_cache_init(&cache, PL_TOPOLOGY_CACHE_BYTES);
+    caches kept;
+    pl_topology_cache_init(&kept.topology, PL_TOPOLOGY_CACHE_BYTES);
+    pl_block_cache_init(&kept.blocks, PL_BLOCK_CACHE_BYTES);
 #pragma omp for schedule(dynamic, 1)
     for (uint32_t i = 0; i < n; i++) {
       pl_error why = PL_ERROR_INIT;
-      pl_code code = simulate(r, some[i], view, &cache, arena, &why);
+      pl_code code = simulate(r, some[i], view, &kept, arena, &why);
 #pragma omp critical(pl_validation_settle)
       settle(r, some[i], code, &why);
     }
-    pl_topology_cache_release(&cache);
+    pl_block_cache_release(&kept.blocks);
+    pl_topology_cache_release(&kept.topology);
   }
 }
 

@@ -239,22 +239,32 @@ static bool hides_exchange(const pl_compile_crew *own, const pl_schedule_step *s
          pl_pieces_exchange_tokens(&pl_crew_pass_of(&own->passes, &beside)->pieces);
 }
 
+/* The tail (pl_compiled) begins with `i` at the latest where the step that `i` begins with, or that is beside it, is
+ * the last to make gradients of a chunk's weights. */
+static void find_tail(const pl_schedule_step *step, int64_t i, uint32_t *tail) {
+  if (step->last && pl_step_makes_weights(step) && i < *tail) *tail = (uint32_t)i;
+}
+
 static bool unroll(pl_compilation *state, uint32_t index, bool *is_unrolled) {
   pl_compile_crew own;
   if (!gather_crew(state, index, &own)) return false;
   const pl_schedule *schedule = &own.members[0].schedule;
   const pl_lane *lane = pl_lane_begin_schedule(&state->lanes, schedule);
   pl_schedule_cursor cursor = {0};
+  uint32_t *tail = &state->tails[lane - state->lanes.lanes];
+  *tail = (uint32_t)pl_schedule_n_steps(schedule);
   for (int64_t i = 0; i < pl_schedule_n_steps(schedule); i++) {
     pl_schedule_step steps[2] = {pl_schedule_next(schedule, &cursor)};
     uint64_t times[2] = {pl_lane_times(&state->lanes, lane, i)};
     state->meetings.times = times[0];
+    find_tail(&steps[0], i, tail);
     pl_lane_begin_step(&state->lanes, state->builder);
     if (!hides_exchange(&own, &steps[0], schedule, cursor)) {
       emit_step(state, &own, &steps[0]);
       continue;
     }
     steps[1] = pl_schedule_next(schedule, &cursor);
+    find_tail(&steps[1], i, tail);
     times[1] = pl_lane_times(&state->lanes, lane, ++i);
     emit_pair(state, &own, steps, times);
     pl_lane_begin_step(&state->lanes, state->builder); /* lists have as many steps as they have */
@@ -291,7 +301,9 @@ pl_code pl_compile(const pl_cluster *cluster, const pl_program *program, const p
     add_device(&state, &plan->device_classes[class]);
   PL_TRY(pl_meetings_init(&state.meetings, cluster, program, plan, options, state.builder, arena, error));
   bool *is_unrolled = PL_TAKE(arena, bool, plan->n_device_classes);
-  if (is_unrolled == NULL || !pl_lane_making_of_schedules(&state.lanes, program, plan, options->leapt, arena))
+  state.tails = pl_arena_take(arena, plan->n_device_classes * sizeof *state.tails, _Alignof(uint32_t));
+  if (is_unrolled == NULL || state.tails == NULL ||
+      !pl_lane_making_of_schedules(&state.lanes, program, plan, options->leapt, arena))
     return pl_fail_memory(error, "the graph");
   if (!options->chunked) state.transfer_bytes = PL_TAKE(arena, double, plan->n_transfer_classes);
   if (arena->failed) return pl_fail_memory(error, "the graph");
@@ -306,5 +318,6 @@ pl_code pl_compile(const pl_cluster *cluster, const pl_program *program, const p
   compiled->transfer_bytes = state.transfer_bytes;
   compiled->lanes = pl_lane_making_finish(&state.lanes, state.builder);
   compiled->n_more = state.lanes.n_more;
+  compiled->tails = state.tails;
   return pl_graph_builder_freeze(state.builder, &compiled->graph, error);
 }

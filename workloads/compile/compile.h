@@ -41,6 +41,9 @@ typedef struct pl_compiled {
   /* A lane per crew, its steps those of the schedule and the epilogue. n_more: periods that are left out. */
   pl_lanes lanes;
   uint64_t n_more;
+  /* Per lane the step with which the last backward pass of a chunk begins, the first of these: up to there strategies
+   * that differ in what becomes of gradients alone make the same (core/graph/graph_heads.h). */
+  const uint32_t *tails;
 } pl_compiled;
 
 pl_code pl_compile(const pl_cluster *cluster, const pl_program *program, const pl_communication_plan *plan,

@@ -62,6 +62,7 @@ typedef struct pl_compilation {
   const pl_block_prices **prices; /* per device profile of the cluster; NULL: not asked for yet */
   pl_error *error;
   pl_lane_making lanes;
+  uint32_t *tails; /* per lane: pl_compiled */
 } pl_compilation;
 
 /* What the next work task waits for. */

@@ -25,6 +25,7 @@ pl_simulate_options pl_simulate_options_quiet(const pl_simulate_options *options
   own.straggling = NULL;
   own.cache = NULL;
   own.blocks = NULL;
+  own.siblings = NULL;
   return own;
 }
 
@@ -68,14 +69,21 @@ static pl_code run_network(simulation *state) {
   const pl_simulate_options *options = state->options;
   bool explains = options->explanation != NULL;
   bool leaps = state->leaps.leapt > 0;
-  const pl_engine_options engine_options = {.record_parts = options->trace != NULL || explains,
-                                            .record_charges = tells_origins(options),
-                                            .lanes = leaps ? &state->compiled.lanes : NULL,
-                                            .n_more = state->compiled.n_more,
-                                            .drifts = state->leaps.drifts,
-                                            .left_out = options->left_out};
-  return pl_simulate_graph(&state->compiled.graph, options, &engine_options, state->arena, &state->result,
-                           state->error);
+  pl_engine_options engine_options = {.record_parts = options->trace != NULL || explains,
+                                      .record_charges = tells_origins(options),
+                                      .lanes = leaps ? &state->compiled.lanes : NULL,
+                                      .n_more = state->compiled.n_more,
+                                      .drifts = state->leaps.drifts,
+                                      .left_out = options->left_out};
+  const pl_compiled *compiled = &state->compiled;
+  if (state->siblings != NULL)
+    pl_siblings_meet(state->siblings, state->begins_siblings, state->n_runs++, &compiled->graph, &compiled->lanes,
+                     compiled->tails, state->arena, &engine_options);
+  PL_TRY(pl_simulate_graph(&compiled->graph, options, &engine_options, state->arena, &state->result, state->error));
+  if (state->siblings == NULL) return PL_OK;
+  state->siblings->n_tasks += compiled->graph.n_tasks;
+  state->siblings->n_taken_over += state->result.n_taken_over;
+  return PL_OK;
 }
 
 pl_code pl_simulation_build(simulation *state) {
@@ -155,7 +163,7 @@ static pl_code run(simulation *state) {
     PL_TRY(run_network(state));
     if (state->result.is_whole) return PL_OK;
     pl_leap_search_go_on(&state->leaps, &state->result);
-    pl_arena_release_to(state->arena, mark);
+    if (!state->begins_siblings) pl_arena_release_to(state->arena, mark);
   }
 }
 
@@ -384,6 +392,22 @@ void pl_simulate_report_mark(pl_simulate_report *report, const pl_interval *inte
   report->row.iter_time_high_s = interval->high_s;
 }
 
+/* Whoever begins a family takes all memory from its arena: graphs refer to what was made before. */
+static void join_siblings(simulation *state) {
+  const pl_simulate_options *options = state->options;
+  if (options->siblings == NULL || options->network == PL_NETWORK_SIMGRID || options->streams == PL_STREAMS_READY ||
+      options->executor != PL_EXECUTOR_ENGINE || options->stragglers != NULL || options->trace != NULL)
+    return;
+  state->siblings = options->siblings;
+  if (pl_siblings_have(state->siblings, state->strategy)) return;
+  state->begins_siblings = pl_siblings_begin(state->siblings, state->strategy);
+  if (state->begins_siblings) {
+    state->arena = &state->siblings->arena;
+  } else {
+    state->siblings = NULL;
+  }
+}
+
 pl_code pl_simulate(const pl_cluster *cluster, const pl_model *model, const pl_job *job, const pl_strategy *strategy,
                     const pl_simulate_options *options, pl_arena *arena, pl_simulate_report *report, pl_error *error) {
   *report = (pl_simulate_report){.n_devices = pl_strategy_n_ranks(strategy), .interval = pl_interval_none()};
@@ -401,9 +425,11 @@ pl_code pl_simulate(const pl_cluster *cluster, const pl_model *model, const pl_j
                       .error = error,
                       .chunked = options->chunked || options->network == PL_NETWORK_SIMGRID};
   bool foreseen = false;
+  join_siblings(&state);
   PL_TRY(pl_simulation_build(&state));
   if (options->skip_oom) PL_TRY(pl_simulation_foresee_memory(&state, report, &foreseen));
   if (foreseen && !report->row.fits) {
+    if (state.begins_siblings) state.siblings->is_open = false; /* the next may fit */
     report_unplayed(&state, report);
     return PL_OK;
   }

@@ -68,6 +68,7 @@ typedef struct pl_simulate_options {
   /* Of the calling thread, kept between simulations; NULL = none. They change no result. */
   pl_topology_cache *cache;
   pl_block_cache *blocks;
+  struct pl_siblings *siblings; /* workloads/run/siblings.h. The report holds until it is used again */
 } pl_simulate_options;
 
 #define PL_SIMULATE_OPTIONS_DEFAULT                                                                                    \

@@ -7,6 +7,7 @@
 #include "workloads/compile/compile.h"
 #include "workloads/program/program.h"
 #include "workloads/run/leap.h"
+#include "workloads/run/siblings.h"
 #include "workloads/run/simulate.h"
 
 typedef struct pl_simulation {
@@ -27,6 +28,9 @@ typedef struct pl_simulation {
   pl_compiled compiled;
   pl_engine_result result;
   pl_leap_search leaps;
+  pl_siblings *siblings; /* NULL: runs neither keep anything nor go on from others */
+  bool begins_siblings;
+  int n_runs; /* so far */
 } pl_simulation;
 
 /* Program and communication plan; then the graph, without the microbatches that state->leaps leaves out. */
