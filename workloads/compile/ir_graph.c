@@ -337,8 +337,7 @@ static pl_code find_alike(pl_ir_graph_maker *maker) {
   pl_ir_graphing *own = &maker->own;
   uint32_t n = pl_ir_mesh_devices(&own->module->mesh);
   maker->has_tried = true;
-  if (!own->options->fold || own->options->names || own->module->n_fewer > 0 || own->passes == NULL || n < 4 ||
-      count_devices(own) != n)
+  if (!own->options->fold || own->module->n_fewer > 0 || own->passes == NULL || n < 4 || count_devices(own) != n)
     return PL_OK;
   maker->fold = (pl_ir_folding){.arena = own->arena, .whole = own->whole};
   own->fold = &maker->fold;
@@ -395,7 +394,8 @@ pl_code pl_ir_graph_make(pl_ir_graph_maker *maker, const pl_ir_played *played, p
   own->fold = maker->folds ? &maker->fold : NULL;
   if (!maker->folds) add_devices(own);
   if (maker->folds) PL_TRY(take_representatives(own));
-  if (maker->folds && own->options->fuse && !joins_steps(own->module)) PL_TRY(pl_ir_graph_fuse(own));
+  bool fuses = own->options->fuse && !own->options->names; /* who asks for names wants each collective's */
+  if (maker->folds && fuses && !joins_steps(own->module)) PL_TRY(pl_ir_graph_fuse(own));
   PL_TRY(run_lists(own));
   pl_transfer_table *table = maker->folds ? maker->fold.table : PL_TAKE(own->arena, pl_transfer_table, 1);
   if (table == NULL) return pl_ir_graph_no_memory(own);
