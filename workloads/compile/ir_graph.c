@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "workloads/compile/ir_graph_state.h"
+#include "workloads/language/ir_product.h"
 
 enum { DEPTH_MAX = 64 };
 
@@ -265,6 +266,7 @@ static pl_code begin(pl_ir_graphing *own) {
                                 .error = own->error,
                                 .framework = own->framework,
                                 .routing = own->routing,
+                                .token_bytes = own->token_bytes,
                                 .kernel = own->kernel,
                                 .prices = own->prices,
                                 .again = own->again,
@@ -313,6 +315,13 @@ static bool joins_steps(const pl_ir_module *module) {
   for (int32_t c = 0; c < module->n_classes; c++)
     for (int32_t s = 0; s < module->classes[c].n_steps; s++)
       if (module->classes[c].steps[s].joined) return true;
+  return false;
+}
+
+static bool has_narrow_products(const pl_ir_module *module) {
+  for (int32_t f = 0; f < module->n_functions; f++)
+    for (int32_t i = 0; i < module->functions[f]->n_ops; i++)
+      if (pl_ir_attribute_find(&module->functions[f]->ops[i], PL_IR_PRODUCT_NARROW) != NULL) return true;
   return false;
 }
 
@@ -378,6 +387,7 @@ pl_code pl_ir_graph_maker_take(const pl_cluster *cluster, const pl_ir_module *mo
   if (module->places != NULL) own->transfers.places = places;
   if (own->framework->pipeline.sends_tokens_per_node)
     own->transfers.tokens = (pl_token_choice){own->routing.k, own->routing.groups, own->routing.chosen_groups};
+  if (own->framework->pipeline.sends_tokens_fp8 && has_narrow_products(module)) own->token_bytes = PL_FP8_TOKEN_BYTES;
   return PL_OK;
 }
 

@@ -180,6 +180,8 @@ pl_ir_meeting pl_ir_graph_meeting_of(const pl_ir_graphing *own, const pl_ir_func
                         .of_tokens = share < 1 && collective_of(op) == PL_ALL_TO_ALL,
                         .bytes = pl_ir_collective_bytes(&own->module->mesh, f, op) * share,
                         .label = pl_ir_row_at(op->row)->name};
+  if (made.of_tokens && own->token_bytes > 0 && exchanges(op, "to"))
+    made.bytes *= own->token_bytes / pl_ir_element_bytes((pl_ir_element)f->values[op->inputs[0]].type.element);
   made.category = category_of(own, f, op, &made.stream);
   return made;
 }
