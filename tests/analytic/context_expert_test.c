@@ -238,6 +238,31 @@ static void experts_exchange_beside_the_other_pass(void **state) {
     }
 }
 
+/* Under sends_tokens_fp8 what goes to experts, forward and backward, takes a byte and 1/32 for each number, and what
+ * comes back two, if products are in fp8. */
+static void tokens_go_in_8_bits(void **state) {
+  (void)state;
+  const int32_t n = 4;
+  const double port_Bps = 4e9;
+  pl_op_entry table[8];
+  attention_job own;
+  build(&own, n, port_Bps, table, false);
+  own.profile.n_ops = 0;
+  own.model = mixture(&own);
+  own.job.gbs = (int64_t)N_MICROBATCHES * n;
+  pl_framework framework = pl_framework_ideal;
+  framework.pipeline.sends_tokens_fp8 = true;
+  own.job.framework = &framework;
+  for (int fp8 = 0; fp8 < 2; fp8++) {
+    own.job.fp8 = fp8 == 1;
+    own.profile.peak_flops[PL_DTYPE_FP8] = 1e30;
+    double y = (n - 1.0) / n * (ATTENTION_SEQ * 2.0 * ATTENTION_HIDDEN) / port_Bps;
+    pl_result_row row = attention_job_simulate(&own, "pp=1,dp=4,tmp=1,ep=4,mbs=1,overlap=0").row;
+    expect_time("exchanges", row.expert_comm_s, N_MICROBATCHES * N_LAYERS * 2 * y * (fp8 ? 3 + 4 / 128.0 : 4), 1000);
+  }
+  attention_job_release(&own);
+}
+
 /* Neighbours share experts: with tensor ranks innermost they are on one node, whose NIC the exchange never meets. */
 static void experts_stay_on_a_node(void **state) {
   (void)state;
@@ -307,6 +332,7 @@ int main(void) {
                                      cmocka_unit_test(experts),
                                      cmocka_unit_test(cut_experts),
                                      cmocka_unit_test(experts_exchange_beside_the_other_pass),
+                                     cmocka_unit_test(tokens_go_in_8_bits),
                                      cmocka_unit_test(loads),
                                      cmocka_unit_test(experts_stay_on_a_node),
                                      cmocka_unit_test(tokens_go_once_to_a_node)};

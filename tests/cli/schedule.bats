@@ -98,6 +98,19 @@ refuses() {
   done
 }
 
+@test "DeepSeek's own recomputation beside DualPipe is a tree: less is held, and nothing else is computed" {
+  tree=workloads/strategies/deepseek-dualpipe.yaml
+  run "$PACELINE" verify --model tiny-deepseek --gbs 8 --strategy $tree
+  [ "$status" -eq 0 ] && [[ ${lines[-1]} == "equal: "* ]]
+  # as its first lines say, on 2,048 devices
+  sed -e 's/dp: 2}/dp: 2, ep: 64}/; s/stages: 2/stages: 16/; s/microbatches: 4/microbatches: 120/; s/{b|x: dp}/{b: dp, b|x: ep}/' $tree >"$BATS_TEST_TMPDIR/made.yaml"
+  sed '/^children/,$d' "$BATS_TEST_TMPDIR/made.yaml" >"$BATS_TEST_TMPDIR/kept.yaml"
+  for which in made kept; do
+    "$PACELINE" simulate --platform hgx-h800:256 --model deepseek-v3 --gbs 15360 --seq 4096 --fp8 --framework nemo --strategy "$BATS_TEST_TMPDIR/$which.yaml" --json >"$BATS_TEST_TMPDIR/$which"
+  done
+  jq -se '.[0].peak_mem_bytes < 0.7 * .[1].peak_mem_bytes and .[0].iter_time_s > .[1].iter_time_s and .[0].iter_time_s < 1.1 * .[1].iter_time_s' "$BATS_TEST_TMPDIR/made" "$BATS_TEST_TMPDIR/kept"
+}
+
 @test "DualPipe's pairs hide what experts exchange, as do pairs that somebody joins by hand" {
   moe=(--platform dgx-h100:2 --model mixtral-8x7b --gbs 64 --seq 4096)
   "$PACELINE" program print "${moe[@]}" --strategy pp=2,dp=8,ep=8,mbs=1,recompute=full,schedule=dualpipe --framework ideal -o "$BATS_TEST_TMPDIR/pairs.plir"

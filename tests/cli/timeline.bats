@@ -29,6 +29,38 @@ same() {
   same --platform amp-p3-4 --model gpt2-345m --gbs 16 --seq 1024 --strategy pp=1,dp=8,tmp=1,mbs=1,placement=0-1:4-5:8-9:12-13 --beside other.yaml
 }
 
+@test "--trace of a program: a process stands for devices that are alike, with all that --no-fold shows of each" {
+  cat >compare.py <<'E'
+import json, re, sys
+def read(path):
+    events = json.load(open(path))["traceEvents"]
+    names = {e["pid"]: e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "process_name"}
+    threads = {(e["pid"], e["tid"]): e["args"]["name"] for e in events if e["ph"] == "M" and e["name"] == "thread_name"}
+    found = {name: [] for name in names.values()}
+    for e in events:
+        if e["ph"] == "X": found[names[e["pid"]]].append((e["ts"], e["dur"], threads[e["pid"], e["tid"]], e["name"]))
+    return found
+folded, whole = read(sys.argv[1]), read(sys.argv[2])
+assert len(folded) < len(whole), (len(folded), len(whole))
+assert sum(int(re.search(r"stands for (\d+) devices", name).group(1)) for name in folded) == len(whole)
+for name, events in folded.items():
+    one = re.sub(r" \(.*", "", name)
+    assert events and sorted(events) == sorted(whole[one]), name
+E
+  for strategy in pp=2,tmp=2,dp=2,sp=1,mbs=1,zero=1 pp=2,tmp=1,dp=4,mbs=1,schedule=dualpipe pp=1,tmp=1,dp=8,mbs=1,zero=3; do
+    for fold in '' --no-fold; do
+      "$PACELINE" simulate --as-program --platform dgx-a100 --model gpt2-345m --gbs 32 --strategy $strategy --trace t$fold.json --force $fold >/dev/null
+    done
+    /usr/bin/python3 compare.py t.json t--no-fold.json
+  done
+  job=(--as-program --platform dgx-a100 --model gpt2-345m --gbs 32 --strategy pp=2,tmp=2,dp=2,sp=1,mbs=1)
+  same "${job[@]}" --trace-microbatches 1-2
+  "$PACELINE" simulate "${job[@]}" --trace all.json >/dev/null
+  [ "$(stat -c %s t.json)" -lt $(($(stat -c %s all.json) / 3)) ]
+  run -2 --separate-stderr "$PACELINE" simulate "${job[@]}" --trace t.json --force --trace-microbatches 16
+  [ "$stderr" = "paceline simulate: --trace-microbatches 16: there are microbatches 0 to 15" ]
+}
+
 @test "--trace x.pftrace.gz: packed it is the same file, and microbatches that repeat others cost next to nothing" {
   for n in 32 256; do
     "$PACELINE" simulate --platform amp-homogeneous --model gpt2-345m --gbs $n --strategy pp=4,dp=4,tmp=1,mbs=1 --trace $n.pftrace.gz >said

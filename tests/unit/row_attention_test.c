@@ -79,8 +79,17 @@ static void test_dispatchers(void **state) {
     pl_framework chosen = pl_framework_ideal;
     chosen.pipeline.sends_tokens_per_node = cases[i].before;
     pl_row_choose_dispatcher(&row, &chosen);
+    assert_false(chosen.pipeline.sends_tokens_fp8);
     assert_int_equal(chosen.pipeline.sends_tokens_per_node, cases[i].after);
   }
+}
+
+static void test_narrow_dispatch(void **state) {
+  (void)state;
+  const pl_measured_row row = {.framework = "Megatron-Core", .notes = "moe_dispatch_fwd_dtype=fp8"};
+  pl_framework chosen = pl_framework_ideal;
+  pl_row_choose_dispatcher(&row, &chosen);
+  assert_true(chosen.pipeline.sends_tokens_fp8);
 }
 
 /* Transformer Engine's choice for deterministic runs, and Megatron-LM's switches in `notes`. */
@@ -110,8 +119,8 @@ static void test_determinism(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_backends), cmocka_unit_test(test_engines),
-                                     cmocka_unit_test(test_launchers), cmocka_unit_test(test_dispatchers),
-                                     cmocka_unit_test(test_determinism)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_backends),        cmocka_unit_test(test_engines),
+                                     cmocka_unit_test(test_launchers),       cmocka_unit_test(test_dispatchers),
+                                     cmocka_unit_test(test_narrow_dispatch), cmocka_unit_test(test_determinism)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -408,6 +408,7 @@ void pl_row_choose_dispatcher(const pl_measured_row *row, pl_framework *framewor
   if (pl_row_mentions(row->notes, "moe_flex_dispatcher_backend=")) framework->pipeline.sends_tokens_per_node = true;
   if (pl_row_mentions(row->notes, "moe_token_dispatcher_type=alltoall"))
     framework->pipeline.sends_tokens_per_node = false;
+  if (pl_row_mentions(row->notes, "moe_dispatch_fwd_dtype=fp8")) framework->pipeline.sends_tokens_fp8 = true;
 }
 
 /* CUDA graphs of whole iterations, or of all that is done for a microbatch (enable_cuda_graph, which stands behind

@@ -210,11 +210,10 @@ static pl_code print(session *own, pl_error *error) {
 static pl_code simulate_program(pl_simulate_request *options, pl_error *error) {
   bool file = options->program_path != NULL, tree = !file && pl_simulate_request_is_of_tree(options);
   if ((file && (options->strategy != NULL || options->inference)) || options->n_vary > 0 || options->sensitivity ||
-      options->print_program || options->microbatches != NULL || options->trace_ops != NULL ||
-      options->cost.tokens > 0 || (options->beside.n_paths > 0 && !tree) || options->format != PL_EXPORT_TIMELINE ||
-      options->launch_path != NULL)
+      options->print_program || options->trace_ops != NULL || options->cost.tokens > 0 ||
+      (options->beside.n_paths > 0 && !tree) || options->format != PL_EXPORT_TIMELINE || options->launch_path != NULL)
     return pl_fail(error, PL_BAD_INPUT,
-                   "%s: leave out %s--from, --vary, --sensitivity, --print-program, --trace-microbatches, --trace-ops, "
+                   "%s: leave out %s--from, --vary, --sensitivity, --print-program, --trace-ops, "
                    "--trace-format%s and --tokens",
                    pl_simulate_request_why_by_program(options), file ? "--strategy, --inference, " : "",
                    tree ? "" : ", --beside");
@@ -223,6 +222,7 @@ static pl_code simulate_program(pl_simulate_request *options, pl_error *error) {
                                       .tree_path = tree ? options->strategy : NULL,
                                       .strategy = file || tree ? NULL : options->strategy,
                                       .trace_path = options->trace_path,
+                                      .trace_microbatches = options->microbatches,
                                       .svg_path = options->svg_path,
                                       .force = options->force,
                                       .json = options->json,

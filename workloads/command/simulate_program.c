@@ -10,6 +10,7 @@
 #include "core/system/output_file.h"
 #include "netmodel/platform/platform.h"
 #include "workloads/command/simulate_program_report.h"
+#include "workloads/command/trace_window.h"
 #include "workloads/import/model_file.h"
 #include "workloads/language/ir_check.h"
 #include "workloads/language/ir_text.h"
@@ -220,8 +221,11 @@ static pl_code simulate(pl_job_options *options, const pl_program_request *reque
     PL_TRY(pl_program_launched(of.cluster, &of.module, options->job.framework, arena, &of.launched, error));
   if (request->program_path == NULL || of.launched.level != of.module.level) PL_TRY(pl_ir_check(&of.launched, error));
   PL_TRY(ask_for_interval(options, &of, arena, error));
+  pl_timeline_view view = {.is_perfetto = false};
+  PL_TRY(
+      pl_trace_window_of(request->trace_microbatches, request->trace_path, of.launched.n_microbatches, &view, error));
   PL_TRY(open_trace(options, request, &file, &trace, error));
-  const pl_timeline_view view = {.is_perfetto = trace != NULL && pl_timeline_is_perfetto(request->trace_path)};
+  view.is_perfetto = trace != NULL && pl_timeline_is_perfetto(request->trace_path);
   options->simulate.view = &view;
   if (request->explain != NULL) options->simulate.of_program = &of.explanation;
   pl_code code = open_svg(options, request, &of, &svg, error);

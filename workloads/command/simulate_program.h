@@ -13,7 +13,8 @@
 
 typedef struct pl_program_request {
   const char *program_path, *tree_path, *strategy, *trace_path; /* one of the first three */
-  const char *svg_path;                                         /* NULL: no drawing */
+  const char *trace_microbatches; /* of the trace only these; NULL: all (workloads/command/trace_window.h) */
+  const char *svg_path;           /* NULL: no drawing */
   bool force, json, digest;
   FILE *stream;   /* where JSON goes; NULL: stdout */
   bool inference; /* the forward pass alone */

@@ -24,3 +24,14 @@ pl_code pl_trace_windows_read(const char *microbatches, const char *ops, pl_time
     PL_TRY(read_window("--trace-microbatches", microbatches, &view->first_microbatch, &view->last_microbatch, error));
   return ops != NULL ? read_window("--trace-ops", ops, &view->first_ops, &view->last_ops, error) : PL_OK;
 }
+
+pl_code pl_trace_window_of(const char *microbatches, const char *trace_path, int32_t n_microbatches,
+                           pl_timeline_view *view, pl_error *error) {
+  if (microbatches == NULL) return PL_OK;
+  if (trace_path == NULL)
+    return pl_fail(error, PL_BAD_INPUT, "--trace-microbatches %s: of a timeline; add --trace FILE", microbatches);
+  PL_TRY(pl_trace_windows_read(microbatches, NULL, view, error));
+  if (view->first_microbatch < n_microbatches) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT, "--trace-microbatches %s: there are microbatches 0 to %d", microbatches,
+                 n_microbatches - 1);
+}

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "workloads/compile/ir_graph_state.h"
+#include "workloads/language/ir_product.h"
 
 enum { DEPTH_MAX = 64 };
 
@@ -265,6 +266,7 @@ static pl_code begin(pl_ir_graphing *own) {
                                 .error = own->error,
                                 .framework = own->framework,
                                 .routing = own->routing,
+                                .token_bytes = own->token_bytes,
                                 .kernel = own->kernel,
                                 .prices = own->prices,
                                 .again = own->again,
@@ -316,6 +318,13 @@ static bool joins_steps(const pl_ir_module *module) {
   return false;
 }
 
+static bool has_narrow_products(const pl_ir_module *module) {
+  for (int32_t f = 0; f < module->n_functions; f++)
+    for (int32_t i = 0; i < module->functions[f]->n_ops; i++)
+      if (pl_ir_attribute_find(&module->functions[f]->ops[i], PL_IR_PRODUCT_NARROW) != NULL) return true;
+  return false;
+}
+
 /* ---- graphs of one program ---- */
 
 struct pl_ir_graph_maker {
@@ -337,8 +346,7 @@ static pl_code find_alike(pl_ir_graph_maker *maker) {
   pl_ir_graphing *own = &maker->own;
   uint32_t n = pl_ir_mesh_devices(&own->module->mesh);
   maker->has_tried = true;
-  if (!own->options->fold || own->options->names || own->module->n_fewer > 0 || own->passes == NULL || n < 4 ||
-      count_devices(own) != n)
+  if (!own->options->fold || own->module->n_fewer > 0 || own->passes == NULL || n < 4 || count_devices(own) != n)
     return PL_OK;
   maker->fold = (pl_ir_folding){.arena = own->arena, .whole = own->whole};
   own->fold = &maker->fold;
@@ -379,6 +387,7 @@ pl_code pl_ir_graph_maker_take(const pl_cluster *cluster, const pl_ir_module *mo
   if (module->places != NULL) own->transfers.places = places;
   if (own->framework->pipeline.sends_tokens_per_node)
     own->transfers.tokens = (pl_token_choice){own->routing.k, own->routing.groups, own->routing.chosen_groups};
+  if (own->framework->pipeline.sends_tokens_fp8 && has_narrow_products(module)) own->token_bytes = PL_FP8_TOKEN_BYTES;
   return PL_OK;
 }
 
@@ -395,7 +404,8 @@ pl_code pl_ir_graph_make(pl_ir_graph_maker *maker, const pl_ir_played *played, p
   own->fold = maker->folds ? &maker->fold : NULL;
   if (!maker->folds) add_devices(own);
   if (maker->folds) PL_TRY(take_representatives(own));
-  if (maker->folds && own->options->fuse && !joins_steps(own->module)) PL_TRY(pl_ir_graph_fuse(own));
+  bool fuses = own->options->fuse && !own->options->names; /* who asks for names wants each collective's */
+  if (maker->folds && fuses && !joins_steps(own->module)) PL_TRY(pl_ir_graph_fuse(own));
   PL_TRY(run_lists(own));
   pl_transfer_table *table = maker->folds ? maker->fold.table : PL_TAKE(own->arena, pl_transfer_table, 1);
   if (table == NULL) return pl_ir_graph_no_memory(own);

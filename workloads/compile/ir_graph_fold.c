@@ -363,8 +363,9 @@ pl_code pl_ir_graph_meet_folded(pl_ir_graphing *own, const pl_ir_act *act, const
     for (uint32_t e = d; e < crew->n_devices; e++)
       if (pl_ir_graph_class_of_transfer(own, at, crew->devices[e]) == class)
         streams[n++] = pl_graph_builder_stream(own->builder, crew->numbers[e], meeting->stream);
-    uint32_t task = pl_graph_builder_transfer(own->builder, class, pl_ir_graph_progress_of_class(own, class),
-                                              meeting->category, streams, n, PL_NONE, own->microbatch);
+    uint32_t task =
+        pl_graph_builder_transfer(own->builder, class, pl_ir_graph_progress_of_class(own, class), meeting->category,
+                                  streams, n, pl_ir_graph_label(own, meeting->label), own->microbatch);
     for (uint32_t e = d; e < crew->n_devices; e++) {
       if (pl_ir_graph_class_of_transfer(own, at, crew->devices[e]) != class) continue;
       tasks[e] = task;
@@ -386,7 +387,8 @@ void pl_ir_graph_message_folded(pl_ir_graphing *own, const pl_ir_message *messag
     tasks[d] = class == PL_NONE
                    ? PL_NONE
                    : pl_graph_builder_transfer(own->builder, class, pl_ir_graph_progress_of_class(own, class),
-                                               PL_CATEGORY_PIPELINE, NULL, 0, PL_NONE, own->microbatch);
+                                               PL_CATEGORY_PIPELINE, NULL, 0, pl_ir_graph_label(own, message->tag),
+                                               own->microbatch);
   }
   own->made->n_sends += at->n_transfers * own->times;
 }
@@ -402,8 +404,9 @@ uint32_t pl_ir_graph_sum_folded(pl_ir_graphing *own, const pl_ir_act *act, uint3
   uint32_t class = pl_ir_graph_class_of_transfer(own, at, own->now->devices[d]);
   PL_ASSERT(class != PL_NONE);
   if (known[class] == PL_NONE) {
-    known[class] = pl_graph_builder_transfer(own->builder, class, pl_ir_graph_progress_of_class(own, class),
-                                             PL_CATEGORY_DATA, NULL, 0, PL_NONE, own->microbatch);
+    known[class] =
+        pl_graph_builder_transfer(own->builder, class, pl_ir_graph_progress_of_class(own, class), PL_CATEGORY_DATA,
+                                  NULL, 0, pl_ir_graph_label(own, "sum_classes"), own->microbatch);
     own->made->n_collectives += own->fold->folding.fold.transfers.size[class] * own->times;
   }
   return known[class];

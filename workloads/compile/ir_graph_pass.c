@@ -228,12 +228,11 @@ static pl_code do_pass(pl_ir_graphing *own, pl_ir_pass *pass) {
 typedef struct side {
   int32_t step, end; /* that it is at, and behind its last */
   uint32_t act;
-  uint32_t *last;     /* as the crew's */
-  double least_bytes; /* of an exchange of tokens that the other side may hide */
+  uint32_t *last; /* as the crew's */
 } side;
 
-static double token_bytes(const pl_ir_act *act) {
-  return act->kind == PL_IR_ACT_MEET && act->meeting.of_tokens ? act->meeting.bytes : 0;
+static bool exchanges_tokens(const pl_ir_act *act) {
+  return act->kind == PL_IR_ACT_MEET && act->meeting.of_tokens;
 }
 
 /* On to where it waits for tokens, or to its end. */
@@ -248,26 +247,23 @@ static pl_code do_side(pl_ir_graphing *own, const pl_ir_passes *passes, const in
       continue;
     }
     const pl_ir_act *act = &pass->acts[of->act];
-    if (waits && act->kind == PL_IR_ACT_WORK) break;
+    if (waits && act->kind == PL_IR_ACT_WORK) break; /* other exchanges may go with the tokens */
     of->act++;
     own->microbatch = own->now->class->steps[of->step].microbatch;
     PL_TRY(pl_ir_graph_do(own, act));
-    waits |= of->least_bytes > 0 && token_bytes(act) >= of->least_bytes;
+    waits = waits || exchanges_tokens(act);
   }
   own->now->last = last;
   return PL_OK;
 }
 
-/* Weights of answers are exchanged, too: a number for each vector that is. Nobody gives way for these. */
-static double least_bytes_of(const pl_ir_passes *passes, const int32_t *places, const side *of) {
-  enum { PARTS = 16 };
-  double most = 0;
+static bool ever_exchanges(const pl_ir_passes *passes, const int32_t *places, const side *of) {
   for (int32_t step = of->step; step < of->end; step++) {
     const pl_ir_pass *pass = &passes->steps[places[step]];
     for (uint32_t i = 0; i < pass->n_acts; i++)
-      if (token_bytes(&pass->acts[i]) > most) most = token_bytes(&pass->acts[i]);
+      if (exchanges_tokens(&pass->acts[i])) return true;
   }
-  return most / PARTS;
+  return false;
 }
 
 static bool begin_side(pl_ir_graphing *own, int32_t step, int32_t end, side *made) {
@@ -285,9 +281,7 @@ static pl_code do_joined(pl_ir_graphing *own, pl_ir_passes *passes, const int32_
     return pl_ir_graph_no_memory(own);
   for (int32_t s = first; s < end; s++)
     count_pass(own, &passes->steps[places[s]]);
-  for (int i = 0; i < 2; i++)
-    sides[i].least_bytes = least_bytes_of(passes, places, &sides[i]);
-  bool backward_first = sides[1].least_bytes > 0;
+  bool backward_first = ever_exchanges(passes, places, &sides[1]);
   while (sides[0].step < sides[0].end || sides[1].step < sides[1].end)
     for (int i = 0; i < 2; i++)
       PL_TRY(do_side(own, passes, places, &sides[backward_first ? 1 - i : i]));

@@ -253,6 +253,7 @@ typedef struct pl_ir_graphing {
   pl_category category;
   const pl_framework *framework;
   pl_ir_routing routing; /* of the module */
+  double token_bytes;    /* of a number that goes to experts; 0: as its type has it */
   int32_t kernel;        /* row */
   bool updates;          /* the launch of this class's optimizer step is counted */
   pl_ticks late_ticks[PL_IR_GRAPH_PROFILES_MAX], launch_ticks[PL_IR_GRAPH_PROFILES_MAX]; /* of this class, so far */

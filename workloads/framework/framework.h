@@ -162,10 +162,12 @@ typedef struct pl_framework {
     bool overlaps_tensor; /* with sequence parallelism, collectives of dense layers run beside the matrix product that
                              they feed or are fed by, or the next one */
     bool sends_tokens_per_node; /* to the nodes of their experts once each, and copied there (DeepEP, HybridEP) */
-    int assign;                 /* default of the strategy's `assign`: recipe PL_ASSIGN_UNIFORM + assign */
-    bool splits_sends;          /* default of --pipeline-sends */
-    double pipeline_buffers;    /* what a stage but the last keeps for its backward passes is there this many times pp,
-                                   16-bit copies of fp32 weights included; 0: once per microbatch on its way */
+    bool sends_tokens_fp8;   /* where products are in fp8: tokens go to their experts, and gradients of answers back to
+                                them, in 8 bits; answers and gradients of tokens in 16 */
+    int assign;              /* default of the strategy's `assign`: recipe PL_ASSIGN_UNIFORM + assign */
+    bool splits_sends;       /* default of --pipeline-sends */
+    double pipeline_buffers; /* what a stage but the last keeps for its backward passes is there this many times pp,
+                                16-bit copies of fp32 weights included; 0: once per microbatch on its way */
   } pipeline;
   struct {
     bool copies_per_tensor; /* ZeRO 1 and 2: updated parameters are gathered into one flat tensor per rank, from which
@@ -232,6 +234,9 @@ static inline int pl_framework_reduce_dtype(const pl_framework *framework, pl_dt
   int narrow = framework->gradients.reduce_dtype;
   return narrow >= 0 && pl_dtype_bytes((pl_dtype)narrow) < pl_dtype_bytes(dtype) ? -1 : narrow;
 }
+
+/* Of what goes to experts under sends_tokens_fp8: a byte for each number, and a scale of fp32 for 128 of them. */
+#define PL_FP8_TOKEN_BYTES (1 + 4 / 128.0)
 
 /* NULL is ideal. */
 static inline const pl_framework *pl_framework_or_ideal(const pl_framework *framework) {

@@ -192,8 +192,13 @@ static void pointwise(pl_back *d, const pl_tape_node *node, uint32_t g) {
 /* What was sent to an expert, or came back from one, returns the same way. */
 static void all_to_all(pl_back *d, const pl_tape_node *node, uint32_t g) {
   uint32_t dx = pl_back_fresh(d, node->input);
+  /* Gradients of answers go to the experts. */
+  bool to_experts = strcmp(node->names.forward, "combine") == 0;
+  const pl_block_shard *shard = d->tape->shard;
+  double sent = d->tape->forward[node->op].size_bytes;
   pl_tape_group_collective(d->tape, node->names.backward, PL_ALL_TO_ALL, PL_GROUP_EXPERT, true,
-                           d->tape->forward[node->op].size_bytes, g, dx);
+                           sent / pl_lower_token_bytes(shard, !to_experts) * pl_lower_token_bytes(shard, to_experts), g,
+                           dx);
   pl_back_arrive(d, node->input, dx);
 }
 

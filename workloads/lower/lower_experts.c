@@ -70,8 +70,14 @@ static uint32_t permute(pl_tape *tape, pl_tape_names names, uint32_t input, uint
   return output;
 }
 
-static uint32_t exchange(pl_tape *tape, pl_tape_names names, int64_t h, uint32_t input, uint32_t output) {
-  double element = pl_dtype_bytes(tape->shard->dtype), width = (double)h;
+double pl_lower_token_bytes(const pl_block_shard *shard, bool to_experts) {
+  bool narrow = to_experts && shard->fp8 && pl_framework_or_ideal(shard->framework)->pipeline.sends_tokens_fp8;
+  return narrow ? PL_FP8_TOKEN_BYTES : pl_dtype_bytes(shard->dtype);
+}
+
+static uint32_t exchange(pl_tape *tape, pl_tape_names names, int64_t h, bool to_experts, uint32_t input,
+                         uint32_t output) {
+  double element = pl_lower_token_bytes(tape->shard, to_experts), width = (double)h;
   double tokens = (double)tape->tensors[input].extent[0];
   pl_tape_group_collective(tape, names.forward, PL_ALL_TO_ALL, PL_GROUP_EXPERT, false, tokens * width * element, input,
                            output);
@@ -141,13 +147,14 @@ static uint32_t routed(pl_lowering *to, const routing *of, bool exchanges, uint3
   bool sorts =
       (exchanges || of->etp > 1) && of->n_local > 1; /* what comes from each rank is in the order of the experts */
   uint32_t x = permute(tape, PL_OP_NAMES("permute"), input, token_tensor(tape, "permute", of->sent, 'h', h));
-  if (exchanges) x = exchange(tape, PL_OP_NAMES("dispatch"), h, x, token_tensor(tape, "dispatch", rows, 'h', h));
+  if (exchanges) x = exchange(tape, PL_OP_NAMES("dispatch"), h, true, x, token_tensor(tape, "dispatch", rows, 'h', h));
   x = gather(tape, of, x);
   if (sorts) x = permute(tape, PL_OP_NAMES("sort"), x, token_tensor(tape, "sort", held, 'h', h));
   x = compute(to, of, x);
   if (sorts) x = permute(tape, PL_OP_NAMES("unsort"), x, token_tensor(tape, "unsort", held, 'h', h));
   x = scatter(tape, of, x);
-  if (exchanges) x = exchange(tape, PL_OP_NAMES("combine"), h, x, token_tensor(tape, "combine", of->sent, 'h', h));
+  if (exchanges)
+    x = exchange(tape, PL_OP_NAMES("combine"), h, false, x, token_tensor(tape, "combine", of->sent, 'h', h));
   uint32_t output = pl_lower_tensor(to, "unpermute", pl_read_op(&to->read, of->combined)->first_output);
   return permute(tape, PL_OP_NAMES("unpermute"), x, output);
 }

@@ -43,6 +43,8 @@ void pl_lower_backward(const pl_lowering *to);
 /* What a layer recomputes before its backward pass begins (lower_recompute.c). */
 void pl_lower_recompute(const pl_lowering *to);
 /* Forward ops [first, end) once more, at the end of the backward list. */
+/* What a number of a token's vector takes on its way to experts, or back from them. */
+double pl_lower_token_bytes(const pl_block_shard *shard, bool to_experts);
 void pl_lower_repeat(pl_tape *tape, uint32_t first, uint32_t end);
 
 /* ---- reading the function (besides workloads/fuse/reading.h; lowering.c) ---- */

@@ -17,16 +17,30 @@ static bool has_interval(const pl_simulate_options *options) {
   return options->residuals != NULL && options->program_aspects != NULL;
 }
 
+/* "device 5: stage1", and of a class of devices that are alike its first, "(stands for 128 devices)". */
+static const char *name_of_device(const pl_ir_module *module, uint32_t device, uint32_t n_alike, pl_arena *arena) {
+  const char *list = "";
+  for (int32_t c = 0; c < module->n_classes; c++)
+    if (pl_ir_class_has(module, &module->classes[c], device)) list = module->classes[c].name;
+  if (n_alike == 1) return pl_arena_printf(arena, "device %u: %s", device, list);
+  return pl_arena_printf(arena, "device %u: %s (stands for %u devices)", device, list, n_alike);
+}
+
 static pl_code write_trace(const pl_ir_module *module, const pl_ir_graph *made, const pl_engine_result *result,
                            const pl_simulate_options *options, pl_arena *arena, pl_error *error) {
-  const char **names = PL_TAKE(arena, const char *, made->graph.n_devices);
-  if (names == NULL) return pl_fail_memory(error, "the timeline");
-  for (uint32_t device = 0; device < made->graph.n_devices; device++) {
-    const char *name = "";
-    for (int32_t c = 0; c < module->n_classes; c++)
-      if (pl_ir_class_has(module, &module->classes[c], device)) name = module->classes[c].name;
-    names[device] = pl_arena_printf(arena, "device %u: %s", device, name);
-    if (names[device] == NULL) return pl_fail_memory(error, "the timeline");
+  uint32_t n = made->graph.n_devices, *first = PL_TAKE(arena, uint32_t, n), *n_alike = PL_TAKE(arena, uint32_t, n);
+  const char **names = PL_TAKE(arena, const char *, n);
+  const uint32_t *places = pl_ir_places_take(module, arena);
+  if (arena->failed || places == NULL) return pl_fail_memory(error, "the timeline");
+  for (uint32_t d = pl_ir_mesh_devices(&module->mesh); d-- > 0;) {
+    if (places[d] == PL_IR_NOWHERE) continue;
+    uint32_t number = made->device_class != NULL ? made->device_class[d] : d;
+    first[number] = d;
+    n_alike[number]++;
+  }
+  for (uint32_t number = 0; number < n; number++) {
+    names[number] = name_of_device(module, first[number], n_alike[number] > 0 ? n_alike[number] : 1, arena);
+    if (names[number] == NULL) return pl_fail_memory(error, "the timeline");
   }
   pl_timeline_view view = options->view != NULL ? *options->view : (pl_timeline_view){0};
   view.device = names;
@@ -77,7 +91,7 @@ static pl_code note_memory(const pl_cluster *cluster, const pl_ir_module *module
 /* As tuples are; what is told of single devices, and networks without contention, need all of them. */
 static bool folds(const pl_simulate_options *options) {
   return options->fold && options->executor == PL_EXECUTOR_ENGINE && options->streams == PL_STREAMS_IN_ORDER &&
-         options->network == PL_NETWORK_FLOW && !pl_stragglers_jitter(options->stragglers) && options->trace == NULL &&
+         options->network == PL_NETWORK_FLOW && !pl_stragglers_jitter(options->stragglers) &&
          options->diagram == NULL && options->of_program == NULL;
 }
 
