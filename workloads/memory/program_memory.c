@@ -65,6 +65,7 @@ typedef struct walk {
   pl_arena frames; /* values of the functions that are in the middle of it */
   pl_class_memory *made;
   pl_hash_index entries;
+  uint32_t most_entries;      /* of a class so far */
   const pl_outlook *outlooks; /* per function */
   bool *is_counted;           /* per function: its parameters and gradients, in the class at hand */
   char path[PATH_BYTES];      /* of the calls that it is in */
@@ -224,9 +225,8 @@ static void count_block(walk *own) {
   own->block = 0;
 }
 
-static void count_state(walk *own, const pl_ir_function *f, const pl_ir_op *op, pl_memory_role does) {
+static void count_state(walk *own, const pl_ir_function *f, const pl_ir_op *op, double n, pl_memory_role does) {
   const pl_ir_type *type = &f->values[op->first_output].type;
-  double n = pl_ir_type_local_elements(&own->module->mesh, type);
   double narrow = pl_ir_element_bytes((pl_ir_element)type->element);
   if (does == PL_ROLE_IS_UPDATE) {
     own->elements += n;
@@ -293,11 +293,12 @@ static bool run_call(walk *own, const int32_t *last, int32_t index, const pl_ir_
 static bool run_op(walk *own, const pl_ir_function *f, const pl_outlook *look, int32_t index, storage **values) {
   const pl_ir_op *op = &f->ops[index];
   pl_memory_role does = (pl_memory_role)look->roles[index];
-  if (does >= PL_ROLE_IS_UPDATE || (does >= PL_ROLE_IS_PARAMETER && own->counts)) count_state(own, f, op, does);
+  if (does >= PL_ROLE_IS_UPDATE || (does >= PL_ROLE_IS_PARAMETER && own->counts))
+    count_state(own, f, op, look->elements[index], does);
   if (does == PL_ROLE_CALLS) return run_call(own, look->last, index, op, values);
   own->added += look->added[index] * own->buffers.bytes.pass_gradient_bytes;
   own->live += look->added[index] * own->buffers.bytes.pass_gradient_bytes;
-  own->peak = fmax(own->peak, own->live);
+  if (own->live > own->peak) own->peak = own->live;
   if (does == PL_ROLE_SENDS_TO_HOST) {
     count_in_host(own, pl_ir_type_local_bytes(&own->module->mesh, &f->values[op->inputs[0]].type));
     return move(own, values[op->inputs[0]]);
@@ -331,7 +332,7 @@ static bool run_op(walk *own, const pl_ir_function *f, const pl_outlook *look, i
   own->live += masks;
   if (masks > 0) own->chunks[own->chunk].masks += masks;
   if (!make(own, look, op, values)) return false;
-  own->peak = fmax(own->peak, own->live + look->beside[index]);
+  if (own->live + look->beside[index] > own->peak) own->peak = own->live + look->beside[index];
   return true;
 }
 
@@ -398,9 +399,9 @@ static bool run_whole(walk *own, int32_t function) {
 
 /* Up and down from what is there now. */
 static void repeat(walk *own, const pass_effect *effect) {
-  own->peak = fmax(own->peak, own->live + effect->peak);
+  if (own->live + effect->peak > own->peak) own->peak = own->live + effect->peak;
   own->live += effect->net;
-  own->host_peak = fmax(own->host_peak, own->host_live + effect->host_peak);
+  if (own->host_live + effect->host_peak > own->host_peak) own->host_peak = own->host_live + effect->host_peak;
   own->host_live += effect->host_net;
 }
 
@@ -536,7 +537,9 @@ static bool take_over(walk *own, const pl_ir_class *class, const pl_ir_class *li
 /* `like`: the class that it is like; itself. `found` per class. */
 static bool run_class(walk *own, const pl_ir_class *class, const pl_ir_class *like, findings *found) {
   const pl_training_state bytes = own->buffers.bytes;
+  uint32_t n_entries = own->entries.count > own->most_entries ? own->entries.count : own->most_entries;
   own->entries = (pl_hash_index){0};
+  own->most_entries = n_entries;
   for (int32_t i = 0; i < own->module->n_functions; i++)
     own->is_counted[i] = false;
   own->live = own->peak = own->elements = own->gradient_elements = own->block = own->block_before = own->added = 0;
@@ -550,6 +553,7 @@ static bool run_class(walk *own, const pl_ir_class *class, const pl_ir_class *li
   own->chunks = PL_TAKE(own->arena, chunk_walk, n_chunks + 1);
   if (own->chunks == NULL) return false;
   bool is_taken = like != class && take_over(own, class, like, &found[like - own->module->classes]);
+  if (!is_taken && n_entries > 0 && !pl_hash_index_expect(&own->entries, n_entries, own->arena)) return false;
   for (int32_t i = 0; i < class->n_chunks && !is_taken; i++) {
     own->chunk = class->chunks[i].chunk;
     if (class->chunks[i].weights != PL_IR_NONE && !note_weights(own, class->chunks[i].weights)) return false;
