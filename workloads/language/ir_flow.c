@@ -40,6 +40,7 @@ typedef struct route {
   int32_t from, to, tag;
   channel *channels; /* by microbatch; NULL: none has been on it */
   channel of_update;
+  const meeting *sent, *received; /* whose types were found to be one, the last two */
 } route;
 
 /* Those that have come to a sum over classes. */
@@ -254,6 +255,15 @@ static const pl_ir_type *type_of(const meeting *own) {
   return &own->function->values[own->op->n_inputs > 0 ? own->op->inputs[0] : own->op->first_output].type;
 }
 
+/* A message and its receive, microbatch by microbatch the same two. */
+static pl_code check_message(flow *state, const meeting *receive, const meeting *sent) {
+  route *on = receive->route;
+  if (on->received == receive && on->sent == sent) return PL_OK;
+  on->received = receive;
+  on->sent = sent;
+  return check_types(state, receive, type_of(receive), sent, type_of(sent));
+}
+
 static pl_code run_send(flow *state, int32_t c, meeting *own) {
   int32_t microbatch = microbatch_at(state, c, state->lanes[c].step);
   channel *way = find_channel(state, own, c, own->other, microbatch);
@@ -271,7 +281,7 @@ static pl_code run_send(flow *state, int32_t c, meeting *own) {
   if (!way->waits) return PL_OK;
   const meeting *receive = state->lanes[way->to].waits;
   way->received = true;
-  PL_TRY(check_types(state, receive, type_of(receive), own, type_of(own)));
+  PL_TRY(check_message(state, receive, own));
   wake(state, way->to);
   return PL_OK;
 }
@@ -288,7 +298,7 @@ static pl_code run_receive(flow *state, int32_t c, meeting *own, bool *stops) {
   }
   way->received = true;
   state->lanes[c].at++;
-  return check_types(state, own, type_of(own), way->sent, type_of(way->sent));
+  return check_message(state, own, way->sent);
 }
 
 /* *stops: others have yet to come. The last one wakes them, and itself. */
