@@ -29,10 +29,10 @@ typedef struct meetings {
 
 /* Messages under way with one key, and who waits for one. */
 typedef struct channel {
-  int32_t from, to, tag, microbatch;
-  bool is_known;
+  const struct route *on;
   const meeting *sent; /* NULL: not yet */
-  bool waits, received;
+  int32_t microbatch;
+  bool is_known, waits, received;
 } channel;
 
 /* Of one pair and tag. */
@@ -228,7 +228,9 @@ static channel *find_channel(flow *state, meeting *on, int32_t from, int32_t to,
   channel *own = microbatch != PL_IR_NONE ? &on->route->channels[microbatch] : &on->route->of_update;
   if (own->is_known) return own;
   if (state->n_all == state->room_all) return NULL;
-  *own = (channel){.from = from, .to = to, .tag = on->tag, .microbatch = microbatch, .is_known = true};
+  own->on = on->route; /* the rest is clear */
+  own->microbatch = microbatch;
+  own->is_known = true;
   return state->all[state->n_all++] = own;
 }
 
@@ -279,10 +281,10 @@ static pl_code run_send(flow *state, int32_t c, meeting *own) {
   state->lanes[c].at++;
   way->sent = own;
   if (!way->waits) return PL_OK;
-  const meeting *receive = state->lanes[way->to].waits;
+  const meeting *receive = state->lanes[way->on->to].waits;
   way->received = true;
   PL_TRY(check_message(state, receive, own));
-  wake(state, way->to);
+  wake(state, way->on->to);
   return PL_OK;
 }
 
@@ -447,8 +449,8 @@ static pl_code check_end(const flow *state) {
     if (way->microbatch != PL_IR_NONE) snprintf(microbatch, sizeof microbatch, "in microbatch %d", way->microbatch);
     return pl_ir_check_fail(state->checking, way->sent->op->place, way->sent->function, way->sent->op,
                             "what class %s sends %s under the tag \"%.60s\" is never received by class %s",
-                            module->classes[way->from].name, microbatch,
-                            pl_ir_attribute_find(way->sent->op, "tag")->text, module->classes[way->to].name);
+                            module->classes[way->on->from].name, microbatch,
+                            pl_ir_attribute_find(way->sent->op, "tag")->text, module->classes[way->on->to].name);
   }
   return PL_OK;
 }
