@@ -169,6 +169,7 @@ pl_code pl_collective_fluid(const pl_collective_group *group, pl_collective_kind
   pl_fluid_collective made;
   bool nothing = true;
   pl_fluid_from_usage(group, &no_usage, 0, 0, fluid);
+  PL_ASSERT(kind == PL_SEND || !group->options.sends_alone);
   PL_TRY(check(group, kind, size_bytes, &nothing, error));
   if (nothing) return PL_OK;
   PL_TRY(lower(group, kind, size_bytes, arena, &made, error));

@@ -58,6 +58,8 @@ typedef struct pl_collective_options {
    * the algorithm and protocol of the least time; chunked ones, hierarchical ones and the direct all-reduce stay ideal.
    * Must outlive the group. */
   const pl_collective_profile *profile;
+  bool sends_alone; /* of two members that send each other messages, and do nothing else: what other collectives weigh
+                       is not made */
 } pl_collective_options;
 
 typedef struct pl_collective_group pl_collective_group;

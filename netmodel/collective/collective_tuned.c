@@ -145,6 +145,7 @@ pl_code pl_tuned_prepare(pl_collective_group *group, pl_arena *arena, pl_error *
   if (facts.between && tuning->between == NULL) tuning->inside = NULL; /* half a price would be none */
   if (tuning->inside == NULL && tuning->between == NULL) return PL_OK;
   tuning->ring = level_rates(group, group->ring.uses, group->ring.n_uses, group->ring.rate_cap_Bps);
+  if (group->options.sends_alone) return PL_OK;
   PL_TRY(prepare_tree(group, arena, error));
   return prepare_nvls(group, arena, error);
 }

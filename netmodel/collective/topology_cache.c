@@ -46,7 +46,7 @@ void pl_topology_cache_release(pl_topology_cache *cache) {
 
 static bool equal_options(const pl_collective_options *a, const pl_collective_options *b) {
   return a->sharing == b->sharing && a->algorithm == b->algorithm && a->step_overhead_s == b->step_overhead_s &&
-         a->profile == b->profile;
+         a->profile == b->profile && a->sends_alone == b->sends_alone;
 }
 
 void pl_topology_cache_begin(pl_topology_cache *cache, const pl_cluster *cluster,

@@ -39,9 +39,17 @@ bool pl_max_min_recall(pl_max_min *max_min) {
   return true;
 }
 
+/* Places that nothing is kept in; the rest of them is not looked at. NULL: no memory. */
+static pl_max_min_few *take_places(pl_arena *arena) {
+  pl_max_min_few *few = pl_arena_take(arena, PLACES * sizeof *few, _Alignof(pl_max_min_few));
+  for (uint32_t i = 0; i < PLACES && few != NULL; i++)
+    few[i].n = 0;
+  return few;
+}
+
 void pl_max_min_keep(pl_max_min *max_min) {
   if (max_min->n_component_slots > PL_MAX_MIN_FEW) return;
-  if (max_min->few == NULL) max_min->few = PL_TAKE(max_min->arena, pl_max_min_few, PLACES);
+  if (max_min->few == NULL) max_min->few = take_places(max_min->arena);
   if (max_min->few == NULL) {
     max_min->failed = true;
     return;

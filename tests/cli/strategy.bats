@@ -37,6 +37,18 @@ refused() {
   done
 }
 
+@test "check without a model says what it did not look at, and looks at the batch" {
+  printf 'schedule: {microbatches: 3}\npartition: {b: 2}\n' >"$tree"
+  run "$PACELINE" strategy check "$tree"
+  [ "$status" -eq 0 ] && [[ $output == *": a strategy tree in order: 1 node (whether a model's ops fit it: add --model)" ]]
+  run "$PACELINE" strategy check "$tree" --gbs 8
+  [ "$status" -eq 2 ] && [[ ${lines[0]} == *"t.yaml:1:26: 3 microbatches do not divide a batch of 8; 2 and 4 do" ]]
+  run "$PACELINE" strategy check "$tree" --gbs 9
+  [ "$status" -eq 0 ]
+  run "$PACELINE" strategy check "$tree" --platform dgx-a100
+  [ "$status" -eq 2 ] && [[ ${lines[0]} == *"--platform dgx-a100: a tree lies there as a model has it; add --model" ]]
+}
+
 @test "on a platform conversions are the fastest there, each with its time and the next best" {
   show() { "$PACELINE" strategy show --model gpt2-345m --seq 1024 --gbs 16 --strategy gpt-context-ring.yaml "$@"; }
   run show
@@ -103,7 +115,7 @@ refused() {
 
 @test "too few microbatches, too few layers, schedules that wait for ever" {
   refused "16 microbatches of a batch of 8" <<<$'schedule: {microbatches: 16}\npartition: {b: 1}'
-  refused "3 microbatches do not divide a batch of 8; 2 do" <<<$'schedule: {microbatches: 3}\npartition: {b: 1}'
+  refused "3 microbatches do not divide a batch of 8; 2 and 4 do" <<<$'schedule: {microbatches: 3}\npartition: {b: 1}'
   refused "1 microbatches: interleaved needs a multiple of the 2 stages" <<<$'pipeline: {stages: 2, chunks: 2}\npartition: {b: 2}'
   refused "8 stages of 1 chunks need 8 layers; tiny-gpt2 has 4" <<<$'pipeline: {stages: 8}\npartition: {b: 1}'
   refused "would wait for the rest for ever" <<<$'pipeline: {stages: 2}\nschedule: {microbatches: 4}\npartition: {b: 1}\nchildren:\n  - {match: h.3, schedule: {max_ongoing: 4}}'

@@ -198,7 +198,62 @@ static void equal_machines_are_alike(void **unused) {
   }
 }
 
+/* Pairs that only send are what others are, for messages. */
+static void check_pair(uint64_t *state, const pl_cluster *cluster, const pl_collective_profile *profile) {
+  pl_error error = PL_ERROR_INIT;
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  uint32_t pair[2] = {random_below(state, cluster->n_devices), random_below(state, cluster->n_devices - 1)};
+  pair[1] += pair[1] >= pair[0];
+  pl_collective_options options = {.step_overhead_s = 1e-6, .profile = random_below(state, 3) > 0 ? profile : NULL};
+  options.algorithm = (pl_collective_algorithm)random_below(state, PL_ALGORITHM_COUNT);
+  double size_bytes = random_log(state, 1, 1e9);
+  pl_fluid_collective fluids[2];
+  pl_collective_weighing weighings[2];
+  for (int alone = 0; alone < 2; alone++) {
+    pl_collective_group *group;
+    options.sends_alone = alone;
+    assert_int_equal(pl_collective_group_take(cluster, pair, 2, &options, &arena, &group, &error), PL_OK);
+    assert_int_equal(pl_collective_fluid(group, PL_SEND, size_bytes, &arena, &fluids[alone], &error), PL_OK);
+    assert_int_equal(pl_collective_weigh(group, PL_SEND, size_bytes, &arena, &weighings[alone], &error), PL_OK);
+  }
+  assert_int_equal(fluids[0].spec.latency, fluids[1].spec.latency);
+  assert_int_equal(fluids[0].flight, fluids[1].flight);
+  assert_true(fluids[0].spec.rate_cap_Bps == fluids[1].spec.rate_cap_Bps);
+  assert_true(fluids[0].progress_bytes == fluids[1].progress_bytes);
+  assert_int_equal(fluids[0].spec.n_uses, fluids[1].spec.n_uses);
+  for (uint32_t use = 0; use < fluids[0].spec.n_uses; use++)
+    assert_true(fluids[0].uses[use].link == fluids[1].uses[use].link &&
+                fluids[0].uses[use].weight == fluids[1].uses[use].weight);
+  assert_ptr_equal(weighings[0].inside, weighings[1].inside);
+  assert_ptr_equal(weighings[0].between, weighings[1].between);
+  assert_int_equal(weighings[0].n_works, weighings[1].n_works);
+  pl_arena_release(&arena);
+}
+
+static void messages_are_the_same(void **unused) {
+  (void)unused;
+  uint64_t seed = test_seed(62), n_cases = test_number("PACELINE_CASES", 100);
+  pl_arena keep;
+  pl_error error = PL_ERROR_INIT;
+  pl_arena_init(&keep, 0);
+  pl_collective_profile *profile = PL_TAKE(&keep, pl_collective_profile, 1);
+  assert_int_equal(
+      pl_collective_profile_load(PACELINE_SOURCE_DIR "/platforms/collectives/nccl.json", &keep, profile, &error),
+      PL_OK);
+  for (uint64_t i = 0; i < n_cases; i++) {
+    uint64_t state = seed + 1000 * i;
+    pl_platform *platform = random_platform(&state);
+    const pl_cluster *cluster = pl_platform_cluster(platform);
+    for (int round = 0; round < 8 && cluster->n_devices > 1; round++)
+      check_pair(&state, cluster, profile);
+    pl_platform_destroy(platform);
+  }
+  pl_arena_release(&keep);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(alike_take_the_same), cmocka_unit_test(equal_machines_are_alike)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(messages_are_the_same), cmocka_unit_test(alike_take_the_same),
+                                     cmocka_unit_test(equal_machines_are_alike)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

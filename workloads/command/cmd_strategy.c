@@ -127,12 +127,21 @@ static pl_code place(session *own, const request *in, pl_error *error) {
                               error);
 }
 
+/* A tree without a model: what is given beside it and can be looked at is. */
+static pl_code check_alone(const session *own, const request *in, pl_error *error) {
+  int32_t n;
+  if (in->job.platform_path != NULL)
+    return pl_fail(error, PL_BAD_INPUT, "--platform %s: a tree lies there as a model has it; add --model",
+                   in->job.platform_path);
+  return in->job.job.gbs > 0 ? pl_tree_microbatches(&own->tree, in->job.job.gbs, &n, error) : PL_OK;
+}
+
 static pl_code make(session *own, request *in, bool *assumed, pl_error *error) {
   pl_arena *arena = &own->job.arena;
   if (!pl_tree_is_file(in->strategy) && strchr(in->strategy, '=') != NULL && in->file == NULL)
     return make_of_tuple(own, in, error);
   PL_TRY(pl_tree_load(in->strategy, arena, &own->tree, error));
-  if (in->job.model_path == NULL) return PL_OK;
+  if (in->job.model_path == NULL) return check_alone(own, in, error);
   PL_TRY(pl_model_load_any(in->job.model_path, arena, &own->job.model, error));
   *assumed = in->job.job.gbs == 0;
   if (*assumed) in->job.job.gbs = assumed_batch(&own->tree);
@@ -151,7 +160,7 @@ static void print_check(const session *own, const request *in) {
            (int32_t)pl_ir_mesh_devices(&own->plan.mesh) / own->plan.schedule.pp,
            own->plan.fixed_axes != NULL ? " or fewer" : "", own->plan.n_leaves,
            own->plan.n_leaves == 1 ? "leaf" : "leaves");
-  printf("\n");
+  printf("%s\n", in->job.model_path == NULL ? " (whether a model's ops fit it: add --model)" : "");
   if (in->job.model_path != NULL) pl_tree_print_notes(stdout, &own->plan);
 }
 

@@ -50,14 +50,14 @@ static pl_code run_op(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_
   if ((does & PL_IR_DOES_MOVE) != 0) return pl_ir_graph_move(own, f, op, values);
   if ((does & PL_IR_DOES_OFFLOAD) != 0) return pl_ir_graph_offload(own, f, op, values);
   if ((does & PL_IR_DOES_READ_GRADIENT) != 0) pl_ir_graph_gradient(own, op, values);
-  if (pl_ir_graph_adds_shards(own, op, does, values))
+  if ((does & (PL_IR_DOES_STORE | PL_IR_DOES_ONLY_ADD)) != 0 && pl_ir_graph_adds_shards(own, op, does, values))
     return (does & PL_IR_DOES_ADD) != 0 ? pl_ir_graph_added(own, op, values) : PL_OK;
   if (pl_ir_graph_is_product(own, op)) {
     PL_TRY(pl_ir_graph_run_product(own, f, op, values));
     return (does & PL_IR_DOES_ADD) != 0 ? pl_ir_graph_added(own, op, values) : PL_OK;
   }
   for (int32_t i = 0; i < op->n_inputs; i++)
-    PL_TRY(pl_ir_graph_await(own, &values[op->inputs[i]]));
+    if (values[op->inputs[i]].tasks != NULL) PL_TRY(pl_ir_graph_await(own, &values[op->inputs[i]]));
   if (!pl_ir_graph_compute(own, op)) return pl_ir_graph_no_memory(own);
   return (does & PL_IR_DOES_ADD) != 0 ? pl_ir_graph_added(own, op, values) : PL_OK;
 }
@@ -302,10 +302,9 @@ static bool moves_otherwise(const pl_ir_module *module) {
   for (int32_t f = 0; f < module->n_functions; f++)
     for (int32_t i = 0; i < module->functions[f]->n_ops; i++) {
       const pl_ir_op *op = &module->functions[f]->ops[i];
-      const pl_ir_row *row = pl_ir_row_at(op->row);
       if (pl_ir_graph_is_offloaded(module->functions[f], op)) return true;
       for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++)
-        if (strcmp(row->name, rows[k]) == 0) return true;
+        if (pl_ir_op_is(op, rows[k])) return true;
     }
   return false;
 }

@@ -34,14 +34,8 @@ static const bool *made_again(pl_ir_graphing *own, int32_t function) {
   return again;
 }
 
-/* An op of a function in a pass has one price per profile, whatever the microbatch and the instance. */
-static pl_ir_price *price_of(pl_ir_graphing *own, const pl_ir_op *op) {
-  const pl_ir_function *f = own->module->functions[own->function];
-  int32_t pass = own->category == PL_CATEGORY_FORWARD ? 0 : own->category == PL_CATEGORY_BACKWARD ? 1 : 2;
-  pl_ir_price **of_pass = &own->prices[own->function * PL_IR_GRAPH_CATEGORIES + pass];
-  if (*of_pass == NULL && (*of_pass = PL_TAKE(own->arena, pl_ir_price, f->n_ops)) == NULL) return NULL;
-  pl_ir_price *price = &(*of_pass)[op - f->ops];
-  if (price->known) return price;
+/* Of an op that nobody has asked for before. */
+static __attribute__((noinline)) pl_ir_price *find_price(pl_ir_graphing *own, const pl_ir_op *op, pl_ir_price *price) {
   pl_ticks *ticks = PL_TAKE(own->arena, pl_ticks, own->cluster->n_profiles);
   uint8_t *sources = PL_TAKE(own->arena, uint8_t, own->cluster->n_profiles);
   if (ticks == NULL || sources == NULL) return NULL;
@@ -49,7 +43,7 @@ static pl_ir_price *price_of(pl_ir_graphing *own, const pl_ir_op *op) {
   if (category == PL_CATEGORY_BACKWARD) {
     const bool *again = made_again(own, own->function);
     if (again == NULL) return NULL;
-    if (again[op - f->ops]) category = PL_CATEGORY_RECOMPUTE;
+    if (again[op - own->module->functions[own->function]->ops]) category = PL_CATEGORY_RECOMPUTE;
   }
   const char *name = op->row == own->kernel ? own->module->functions[op->callee]->name : pl_ir_row_at(op->row)->name;
   *price = (pl_ir_price){.known = true,
@@ -66,6 +60,16 @@ static pl_ir_price *price_of(pl_ir_graphing *own, const pl_ir_op *op) {
     sources[p] = (uint8_t)time.source;
   }
   return price;
+}
+
+/* An op of a function in a pass has one price per profile, whatever the microbatch and the instance. */
+static pl_ir_price *price_of(pl_ir_graphing *own, const pl_ir_op *op) {
+  const pl_ir_function *f = own->module->functions[own->function];
+  int32_t pass = own->category == PL_CATEGORY_FORWARD ? 0 : own->category == PL_CATEGORY_BACKWARD ? 1 : 2;
+  pl_ir_price **of_pass = &own->prices[own->function * PL_IR_GRAPH_CATEGORIES + pass];
+  if (*of_pass == NULL && (*of_pass = PL_TAKE(own->arena, pl_ir_price, f->n_ops)) == NULL) return NULL;
+  pl_ir_price *price = &(*of_pass)[op - f->ops];
+  return price->known ? price : find_price(own, op, price);
 }
 
 const pl_ir_price *pl_ir_graph_price(pl_ir_graphing *own, const pl_ir_op *op) {

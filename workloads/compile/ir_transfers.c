@@ -10,6 +10,7 @@ typedef struct known_group {
   pl_collective_group *group;
   const uint32_t *members;
   uint32_t n;
+  bool sends_alone;
 } known_group;
 
 typedef struct known_spec {
@@ -35,26 +36,30 @@ static uint64_t hash_of(const uint32_t *members, uint32_t n) {
   return hash;
 }
 
-static bool knows_group(const pl_ir_transfers *own, const uint32_t *members, uint32_t n, const known_group **found) {
+static bool knows_group(const pl_ir_transfers *own, const uint32_t *members, uint32_t n, bool sends_alone,
+                        const known_group **found) {
   uint32_t probe = 0;
   uint64_t hash = hash_of(members, n);
   const known_group *known;
   while ((known = (const known_group *)pl_hash_index_find(&own->groups, hash, &probe)) != NULL)
-    if (known->n == n && memcmp(known->members, members, n * sizeof(*members)) == 0) {
+    if (known->n == n && known->sends_alone == sends_alone &&
+        memcmp(known->members, members, n * sizeof(*members)) == 0) {
       *found = known;
       return true;
     }
   return false;
 }
 
-static pl_code add_group(pl_ir_transfers *own, const uint32_t *members, uint32_t n, const known_group **found,
-                         pl_error *error) {
+static pl_code add_group(pl_ir_transfers *own, const uint32_t *members, uint32_t n, bool sends_alone,
+                         const known_group **found, pl_error *error) {
+  pl_collective_options options = *own->options;
+  options.sends_alone = sends_alone;
   known_group *made = PL_TAKE(own->arena, known_group, 1);
   uint32_t *copy = PL_TAKE(own->arena, uint32_t, n);
   if (made == NULL || copy == NULL) return no_memory(error);
   memcpy(copy, members, n * sizeof(*members));
-  *made = (known_group){.members = copy, .n = n};
-  PL_TRY(pl_collective_group_take(own->cluster, copy, n, own->options, own->arena, &made->group, error));
+  *made = (known_group){.members = copy, .n = n, .sends_alone = sends_alone};
+  PL_TRY(pl_collective_group_take(own->cluster, copy, n, &options, own->arena, &made->group, error));
   if (!pl_hash_index_put(&own->groups, hash_of(members, n), made, own->arena)) return no_memory(error);
   *found = made;
   return PL_OK;
@@ -105,9 +110,9 @@ pl_code pl_ir_transfers_collective(pl_ir_transfers *own, pl_collective_kind kind
   pl_arena_mark mark = pl_arena_mark_here(own->arena);
   const uint32_t *devices = placed(own, members, n);
   if (devices == NULL) return no_memory(error);
-  bool is_known = knows_group(own, devices, n, &group);
+  bool sends_alone = kind == PL_SEND && n == 2, is_known = knows_group(own, devices, n, sends_alone, &group);
   if (is_known) pl_arena_release_to(own->arena, mark);
-  if (!is_known) PL_TRY(add_group(own, devices, n, &group, error));
+  if (!is_known) PL_TRY(add_group(own, devices, n, sends_alone, &group, error));
   uint64_t bits;
   memcpy(&bits, &size_bytes, sizeof(bits));
   uint64_t hash = pl_hash_word(pl_hash_word(pl_hash_word(2, (uint64_t)(uintptr_t)group), (uint64_t)kind), bits);

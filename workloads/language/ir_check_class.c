@@ -117,13 +117,17 @@ static const pl_ir_step **place_of(const known_steps *own, int kind, const pl_ir
   return &own->table[((chunk - own->chunks) * (PL_IR_STEP_W + 1) + kind) * own->n_microbatches + microbatch];
 }
 
-static const pl_ir_step *find_step(const known_steps *own, int kind, const pl_ir_chunk *chunk, int32_t microbatch) {
+static const pl_ir_step *find_hashed(const known_steps *own, int kind, const pl_ir_chunk *chunk, int32_t microbatch) {
   uint32_t probe = 0;
-  if (own->table != NULL) return *place_of(own, kind, chunk, microbatch);
   uint64_t hash = hash_of(kind, chunk->chunk, microbatch);
   for (const pl_ir_step *step; (step = pl_hash_index_find(&own->index, hash, &probe)) != NULL;)
     if (step->kind == kind && step->chunk == chunk->chunk && step->microbatch == microbatch) return step;
   return NULL;
+}
+
+static inline const pl_ir_step *find_step(const known_steps *own, int kind, const pl_ir_chunk *chunk,
+                                          int32_t microbatch) {
+  return own->table != NULL ? *place_of(own, kind, chunk, microbatch) : find_hashed(own, kind, chunk, microbatch);
 }
 
 static bool put_step(known_steps *own, const pl_ir_step *step, const pl_ir_chunk *chunk, pl_arena *arena) {

@@ -29,10 +29,10 @@ typedef struct meetings {
 
 /* Messages under way with one key, and who waits for one. */
 typedef struct channel {
-  int32_t from, to, tag, microbatch;
-  bool is_known;
+  const struct route *on;
   const meeting *sent; /* NULL: not yet */
-  bool waits, received;
+  int32_t microbatch;
+  bool is_known, waits, received;
 } channel;
 
 /* Of one pair and tag. */
@@ -40,6 +40,7 @@ typedef struct route {
   int32_t from, to, tag;
   channel *channels; /* by microbatch; NULL: none has been on it */
   channel of_update;
+  const meeting *sent, *received; /* whose types were found to be one, the last two */
 } route;
 
 /* Those that have come to a sum over classes. */
@@ -227,7 +228,9 @@ static channel *find_channel(flow *state, meeting *on, int32_t from, int32_t to,
   channel *own = microbatch != PL_IR_NONE ? &on->route->channels[microbatch] : &on->route->of_update;
   if (own->is_known) return own;
   if (state->n_all == state->room_all) return NULL;
-  *own = (channel){.from = from, .to = to, .tag = on->tag, .microbatch = microbatch, .is_known = true};
+  own->on = on->route; /* the rest is clear */
+  own->microbatch = microbatch;
+  own->is_known = true;
   return state->all[state->n_all++] = own;
 }
 
@@ -254,6 +257,15 @@ static const pl_ir_type *type_of(const meeting *own) {
   return &own->function->values[own->op->n_inputs > 0 ? own->op->inputs[0] : own->op->first_output].type;
 }
 
+/* A message and its receive, microbatch by microbatch the same two. */
+static pl_code check_message(flow *state, const meeting *receive, const meeting *sent) {
+  route *on = receive->route;
+  if (on->received == receive && on->sent == sent) return PL_OK;
+  on->received = receive;
+  on->sent = sent;
+  return check_types(state, receive, type_of(receive), sent, type_of(sent));
+}
+
 static pl_code run_send(flow *state, int32_t c, meeting *own) {
   int32_t microbatch = microbatch_at(state, c, state->lanes[c].step);
   channel *way = find_channel(state, own, c, own->other, microbatch);
@@ -269,10 +281,10 @@ static pl_code run_send(flow *state, int32_t c, meeting *own) {
   state->lanes[c].at++;
   way->sent = own;
   if (!way->waits) return PL_OK;
-  const meeting *receive = state->lanes[way->to].waits;
+  const meeting *receive = state->lanes[way->on->to].waits;
   way->received = true;
-  PL_TRY(check_types(state, receive, type_of(receive), own, type_of(own)));
-  wake(state, way->to);
+  PL_TRY(check_message(state, receive, own));
+  wake(state, way->on->to);
   return PL_OK;
 }
 
@@ -288,7 +300,7 @@ static pl_code run_receive(flow *state, int32_t c, meeting *own, bool *stops) {
   }
   way->received = true;
   state->lanes[c].at++;
-  return check_types(state, own, type_of(own), way->sent, type_of(way->sent));
+  return check_message(state, own, way->sent);
 }
 
 /* *stops: others have yet to come. The last one wakes them, and itself. */
@@ -437,8 +449,8 @@ static pl_code check_end(const flow *state) {
     if (way->microbatch != PL_IR_NONE) snprintf(microbatch, sizeof microbatch, "in microbatch %d", way->microbatch);
     return pl_ir_check_fail(state->checking, way->sent->op->place, way->sent->function, way->sent->op,
                             "what class %s sends %s under the tag \"%.60s\" is never received by class %s",
-                            module->classes[way->from].name, microbatch,
-                            pl_ir_attribute_find(way->sent->op, "tag")->text, module->classes[way->to].name);
+                            module->classes[way->on->from].name, microbatch,
+                            pl_ir_attribute_find(way->sent->op, "tag")->text, module->classes[way->on->to].name);
   }
   return PL_OK;
 }

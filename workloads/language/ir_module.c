@@ -12,7 +12,7 @@ void pl_ir_module_init(pl_ir_module *module, pl_arena *arena, const char *name, 
 
 static void *copied(pl_arena *arena, const void *from, int32_t n, size_t size) {
   if (n == 0) return NULL;
-  void *made = pl_arena_take_zeroed(arena, (size_t)n, size, _Alignof(max_align_t));
+  void *made = pl_arena_take(arena, (size_t)n * size, _Alignof(max_align_t));
   if (made != NULL) memcpy(made, from, (size_t)n * size);
   return made;
 }
@@ -44,7 +44,7 @@ static named *find_named(const pl_hash_index *names, const char *name) {
 }
 
 static bool put_hashed(pl_hash_index *names, uint64_t hash, const char *name, int32_t at, pl_arena *arena) {
-  named *record = PL_TAKE(arena, named, 1);
+  named *record = pl_arena_take(arena, sizeof *record, _Alignof(named));
   if (record == NULL) return false;
   *record = (named){.name = name, .at = at, .last_number = 1};
   return pl_hash_index_put(names, hash, record, arena);
@@ -211,9 +211,10 @@ pl_ir_attribute pl_ir_names(const char *name, int32_t n, const pl_ir_name *names
 }
 
 const pl_ir_attribute *pl_ir_attribute_find(const pl_ir_op *op, const char *name) {
-  for (int32_t i = 0; i < op->n_attributes; i++)
-    if (op->attributes[i].name.text[0] == name[0] && strcmp(op->attributes[i].name.text, name) == 0)
-      return &op->attributes[i];
+  for (int32_t i = 0; i < op->n_attributes && name[0] != 0; i++) {
+    const char *known = op->attributes[i].name.text;
+    if (known[0] == name[0] && known[1] == name[1] && strcmp(known, name) == 0) return &op->attributes[i];
+  }
   return NULL;
 }
 

@@ -9,7 +9,13 @@
 const char *pl_ir_path_join(pl_arena *arena, const char *prefix, const char *last) {
   if (prefix[0] == '\0') return pl_arena_strdup(arena, last);
   if (last[0] == '\0') return pl_arena_strdup(arena, prefix);
-  return pl_arena_printf(arena, "%s.%s", prefix, last);
+  size_t n_prefix = strlen(prefix), n_last = strlen(last);
+  char *path = pl_arena_take(arena, n_prefix + 1 + n_last + 1, 1);
+  if (path == NULL) return NULL;
+  memcpy(path, prefix, n_prefix);
+  path[n_prefix] = '.';
+  memcpy(path + n_prefix + 1, last, n_last + 1);
+  return path;
 }
 
 typedef struct walk {

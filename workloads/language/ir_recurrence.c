@@ -243,7 +243,8 @@ static bool shorten_class(const shortening *own, const pl_lane_phase *phases, co
 static bool take_class(const shortening *own, const pl_ir_class *class, const pl_lane_phase *phases, pl_ir_class *made,
                        bool *is_possible) {
   looking of;
-  pl_ir_step *steps = PL_TAKE(own->arena, pl_ir_step, class->n_steps + 1);
+  pl_ir_step *steps =
+      pl_arena_take(own->arena, (size_t)(class->n_steps + 1) * sizeof *steps, _Alignof(pl_ir_step)); /* not all of it */
   pl_arena_mark mark = pl_arena_mark_here(own->arena);
   bool *is_there = PL_TAKE(own->arena, bool, (size_t) class->n_chunks *PASS_KINDS *(size_t)own->n_left + 1);
   if (is_there == NULL || !look_at(class, own->recurrence->fewest, own->arena, &of)) return false;

@@ -55,8 +55,11 @@ const pl_ir_row *const pl_ir_row_table[PL_IR_N_ROWS] = {ROWS(PL_IR_N_ROWS_STATE,
                                                         ROWS(PL_IR_N_ROWS_MASK, pl_ir_rows_mask)};
 
 int32_t pl_ir_row_find(const char *name) {
-  for (int32_t row = 0; row < PL_IR_N_ROWS; row++)
-    if (pl_ir_row_table[row]->name[0] == name[0] && strcmp(pl_ir_row_table[row]->name, name) == 0) return row;
+  if (name[0] == 0) return -1;
+  for (int32_t row = 0; row < PL_IR_N_ROWS; row++) {
+    const char *known = pl_ir_row_table[row]->name;
+    if (known[0] == name[0] && known[1] == name[1] && strcmp(known, name) == 0) return row;
+  }
   return -1;
 }
 

@@ -64,12 +64,6 @@ pl_ir_type pl_ir_type_of(pl_ir_element element, int32_t rank, const pl_ir_dim *d
   return type;
 }
 
-int32_t pl_ir_type_find(const pl_ir_type *type, pl_ir_name name) {
-  for (int32_t i = 0; i < type->rank; i++)
-    if (type->dims[i].name.text[0] == name.text[0] && pl_ir_name_equal(type->dims[i].name, name)) return i;
-  return -1;
-}
-
 bool pl_ir_type_same_shape(const pl_ir_type *a, const pl_ir_type *b) {
   if (a->element != b->element || a->rank != b->rank) return false;
   for (int32_t i = 0; i < a->rank; i++)

@@ -91,7 +91,12 @@ uint32_t pl_ir_mesh_stride(const pl_ir_mesh *mesh, int32_t axis);
 
 /* A value held whole by everybody. */
 pl_ir_type pl_ir_type_of(pl_ir_element element, int32_t rank, const pl_ir_dim *dims);
-int32_t pl_ir_type_find(const pl_ir_type *type, pl_ir_name name); /* index of a dimension, -1 = none */
+/* Index of a dimension, -1 = none. */
+static inline int32_t pl_ir_type_find(const pl_ir_type *type, pl_ir_name name) {
+  for (int32_t i = 0; i < type->rank; i++)
+    if (type->dims[i].name.text[0] == name.text[0] && pl_ir_name_equal(type->dims[i].name, name)) return i;
+  return -1;
+}
 bool pl_ir_type_equal(const pl_ir_type *a, const pl_ir_type *b);
 /* The same element, names and extents, in the same order, wherever they lie. */
 bool pl_ir_type_same_shape(const pl_ir_type *a, const pl_ir_type *b);

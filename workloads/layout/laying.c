@@ -58,15 +58,20 @@ static double input_cost(const pl_laying *part, const pl_ir_op *op, int32_t k, i
                             pl_ir_element_bytes((pl_ir_element)type->element));
 }
 
-/* The gradient of a parameter that is cut over a tensor or expert axis is made cut. */
-static bool suits_parameter(const pl_laying *part, const pl_ir_op *op, int32_t k, int32_t axis, int8_t on) {
+/* Of an output that is added to the gradient of a parameter, as that lies. False: it is not. */
+static bool fed_type(const pl_laying *part, const pl_ir_op *op, int32_t k, pl_ir_type *type) {
   const char *path = part->fed[op->first_output + k];
-  if (path == NULL) return true;
-  pl_ir_type type = part->from->values[op->first_output + k].type;
-  pl_layout_parameter(rules_of_path(part, path), path, &type);
-  if (type.on[axis] < 0) return true;
-  bool of_experts = strcmp(type.dims[type.on[axis]].name.text, "x") == 0;
-  return (is_gathered(part, axis) && !of_experts) || type.on[axis] == on;
+  if (path == NULL) return false;
+  *type = part->from->values[op->first_output + k].type;
+  pl_layout_parameter(rules_of_path(part, path), path, type);
+  return true;
+}
+
+/* The gradient of a parameter that is cut over a tensor or expert axis is made cut. */
+static bool suits_parameter(const pl_laying *part, const pl_ir_type *type, int32_t axis, int8_t on) {
+  if (type->on[axis] < 0) return true;
+  bool of_experts = strcmp(type->dims[type->on[axis]].name.text, "x") == 0;
+  return (is_gathered(part, axis) && !of_experts) || type->on[axis] == on;
 }
 
 /* Where an output is stored: optimizers write the layout that state is kept in. False: it is not. */
@@ -141,7 +146,8 @@ typedef struct choice {
   pl_ir_way ways[PL_IR_WAYS_MAX];
   pl_ir_type inputs[OPERANDS_MAX], outputs[OPERANDS_MAX]; /* as they will lie */
   pl_ir_type stored[OPERANDS_MAX];                        /* of outputs, where they are */
-  bool is_stored[OPERANDS_MAX];
+  pl_ir_type fed[OPERANDS_MAX];                           /* of outputs that are gradients, as parameters lie */
+  bool is_stored[OPERANDS_MAX], is_fed[OPERANDS_MAX];
 } choice;
 
 /* A partial sum has to be added up sooner or later. What is made of partial sums here carries that on, but for
@@ -169,7 +175,7 @@ static bool is_possible(const pl_laying *part, const choice *own, int32_t axis, 
   }
   for (int32_t i = 0; i < op->n_outputs; i++)
     if (!divides(part, &own->outputs[i], axis, outputs_on[i]) ||
-        (how != ANY_WAY && !suits_parameter(part, op, i, axis, outputs_on[i])))
+        (how != ANY_WAY && own->is_fed[i] && !suits_parameter(part, &own->fed[i], axis, outputs_on[i])))
       return false;
   return true;
 }
@@ -209,22 +215,38 @@ static double cost_of(const pl_laying *part, const choice *own, int32_t axis, co
   return cost;
 }
 
+/* A way along the axis, without its price. False: it is not possible. */
+static bool look_at_way(const pl_laying *part, const choice *own, int32_t axis, strictness how, int32_t way,
+                        candidate *made) {
+  const pl_ir_op *op = own->op;
+  made->way = way;
+  made->cost = made->moves = 0;
+  pl_ir_way_apply(op, &own->ways[way], own->inputs, own->outputs, made->inputs_on, made->outputs_on);
+  if (!is_possible(part, own, axis, &own->ways[way], made->inputs_on, made->outputs_on, how)) return false;
+  for (int32_t i = 0; i < op->n_inputs; i++)
+    made->moves += part->to->values[pl_laying_value(part, op->inputs[i])].type.on[axis] != made->inputs_on[i];
+  return true;
+}
+
 /* Prices are asked for where they decide, behind what is free. */
 static bool choose_so(const pl_laying *part, choice *own, int32_t axis, strictness how) {
   const pl_ir_op *op = own->op;
-  candidate best = {.cost = HUGE_VAL}, made;
-  for (int priced = 0; priced < 2; priced++)
-    for (made.way = 0; made.way < own->n_ways; made.way++) {
-      const pl_ir_way *way = &own->ways[made.way];
-      pl_ir_way_apply(op, way, own->inputs, own->outputs, made.inputs_on, made.outputs_on);
-      if (!is_possible(part, own, axis, way, made.inputs_on, made.outputs_on, how)) continue;
-      made.cost = made.moves = 0;
-      for (int32_t i = 0; i < op->n_inputs; i++)
-        made.moves += part->to->values[pl_laying_value(part, op->inputs[i])].type.on[axis] != made.inputs_on[i];
-      if (is_free(part, own, axis, &made) != (priced == 0) || !is_better(&made, &best)) continue;
-      if (priced > 0) made.cost = cost_of(part, own, axis, &made, how, best.cost);
-      if (made.cost < HUGE_VAL && is_better(&made, &best)) best = made;
-    }
+  candidate best = {.cost = HUGE_VAL}, priced[PL_IR_WAYS_MAX]; /* large: each is filled when it is there */
+  int32_t n_priced = 0;
+  for (int32_t way = 0; way < own->n_ways; way++) {
+    candidate *made = &priced[n_priced];
+    if (!look_at_way(part, own, axis, how, way, made)) continue;
+    if (!is_free(part, own, axis, made))
+      n_priced++;
+    else if (is_better(made, &best))
+      best = *made;
+  }
+  for (int32_t i = 0; i < n_priced; i++) {
+    candidate *made = &priced[i];
+    if (!is_better(made, &best)) continue;
+    made->cost = cost_of(part, own, axis, made, how, best.cost);
+    if (made->cost < HUGE_VAL && is_better(made, &best)) best = *made;
+  }
   if (best.cost == HUGE_VAL) return false;
   for (int32_t i = 0; i < op->n_inputs; i++)
     own->inputs[i].on[axis] = best.inputs_on[i];
@@ -330,6 +352,7 @@ static pl_code spread_over_ways(pl_laying *part, const pl_ir_op *op, pl_error *e
   for (int32_t i = 0; i < op->n_outputs; i++) {
     own.outputs[i] = part->from->values[op->first_output + i].type;
     own.is_stored[i] = stored_type(part, op, i, &own.stored[i]);
+    own.is_fed[i] = fed_type(part, op, i, &own.fed[i]);
   }
   own.n_ways = pl_ir_ways_of(op, own.inputs, own.outputs, own.ways);
   for (int32_t axis = 0; axis < part->own->rules->mesh.n_axes; axis++) {

@@ -36,10 +36,8 @@ typedef struct pl_partitioning {
   const pl_laying_leaves *leaves; /* NULL: none */
   const pl_ir_module *from;
   pl_ir_module *to;
-  pl_agreed *agreed;
-  int32_t n_agreed;
-  uint32_t room_agreed;
-  int32_t *made; /* per function of `from`: that of `to`, PL_IR_NONE = not yet */
+  pl_hash_index agreed; /* pl_agreed, by name */
+  int32_t *made;        /* per function of `from`: that of `to`, PL_IR_NONE = not yet */
   /* Per function of `from`: it hands partial sums on as they are, for who reads them to scatter or add up. NULL: none.
    */
   const bool *hands_sums;

@@ -22,18 +22,18 @@ static pl_code lay_ops(pl_laying *part, pl_error *error) {
 /* ---- functions ---- */
 
 bool pl_layout_agree(pl_partitioning *own, const char *name, pl_ir_type *type, bool *host) {
-  for (int32_t i = 0; i < own->n_agreed; i++)
-    if (strcmp(own->agreed[i].name, name) == 0) {
-      *type = own->agreed[i].type;
-      if (host != NULL) *host = own->agreed[i].host;
+  uint64_t hash = pl_hash_characters(0, name, strlen(name));
+  uint32_t probe = 0;
+  for (const pl_agreed *known; (known = (const pl_agreed *)pl_hash_index_find(&own->agreed, hash, &probe)) != NULL;)
+    if (strcmp(known->name, name) == 0) {
+      *type = known->type;
+      if (host != NULL) *host = known->host;
       return true;
     }
-  void *agreed =
-      pl_arena_grown(own->scratch, own->agreed, (size_t)own->n_agreed, 1, sizeof(*own->agreed), &own->room_agreed);
-  if (agreed == NULL) return false;
-  own->agreed = (pl_agreed *)agreed;
-  own->agreed[own->n_agreed++] = (pl_agreed){.name = name, .type = *type, .host = host != NULL && *host};
-  return true;
+  pl_agreed *made = PL_TAKE(own->scratch, pl_agreed, 1);
+  if (made == NULL) return false;
+  *made = (pl_agreed){.name = name, .type = *type, .host = host != NULL && *host};
+  return pl_hash_index_put(&own->agreed, hash, made, own->scratch);
 }
 
 pl_code pl_laying_init(pl_laying *part, pl_partitioning *own, const pl_ir_function *from, pl_ir_function *to,

@@ -248,10 +248,13 @@ static bool look_at_ops(const looking *own, const pl_ir_function *f, pl_outlook 
   look->masks = PL_TAKE(own->arena, double, f->n_ops + 1);
   look->added = PL_TAKE(own->arena, double, f->n_ops + 1);
   look->beside = PL_TAKE(own->arena, double, f->n_ops + 1);
+  look->elements = PL_TAKE(own->arena, double, f->n_ops + 1);
   look->roles = PL_TAKE(own->arena, uint8_t, f->n_ops + 1);
   for (int32_t i = 0; !own->arena->failed && i < f->n_ops; i++) {
     const pl_ir_op *op = &f->ops[i];
     look->roles[i] = (uint8_t)role_of(f, op);
+    if (look->roles[i] >= PL_ROLE_IS_PARAMETER)
+      look->elements[i] = pl_ir_type_local_elements(&own->module->mesh, &f->values[op->first_output].type);
     look->masks[i] = mask_bytes(own, f, op);
     look->added[i] = added_by(own, f, op);
     look->beside[i] = own->module->level == PL_IR_KERNELS ? beside_loss(own, f, op) : 0;

@@ -33,6 +33,7 @@ typedef struct pl_outlook {
   double *masks;    /* per op: bytes of those that it writes */
   double *beside;   /* per op: bytes that are there while it runs, of no value */
   double *added;    /* per op: elements of gradients that it adds to their buffers */
+  double *elements; /* per op of state: of its value, on one device */
   uint8_t *roles;   /* per op */
   bool makes_again; /* its dropouts are those of a forward pass that is made again */
 } pl_outlook;

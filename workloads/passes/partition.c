@@ -168,7 +168,7 @@ static pl_code take_steps(pl_stages *own, int32_t stage, bool backward, bool wei
   pl_schedule schedule = pl_schedule_of(order, own->own->to->n_microbatches, stage);
   pl_schedule_cursor cursor = {0};
   int64_t n = pl_schedule_n_steps(&schedule);
-  class->steps = PL_TAKE(own->own->to->arena, pl_ir_step, 2 * n + 1);
+  class->steps = pl_arena_take(own->own->to->arena, (size_t)(2 * n + 1) * sizeof *class->steps, _Alignof(pl_ir_step));
   if (class->steps == NULL) return no_memory(error);
   if (own->plan->max_ongoing != NULL && backward) {
     take_limited_steps(own->plan, stage, own->plan->max_ongoing[stage], class);

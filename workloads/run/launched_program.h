@@ -4,9 +4,9 @@
 
 #include "core/cluster/cluster.h"
 #include "workloads/framework/job.h"
-#include "workloads/strategy/strategy.h"
 #include "workloads/ir/model.h"
 #include "workloads/language/ir_module.h"
+#include "workloads/strategy/strategy.h"
 #include "workloads/tree/tree_plan.h"
 
 /* Kernels of a distributed program under the framework (NULL: ideal), on whatever devices. */
@@ -17,8 +17,8 @@ pl_code pl_program_kernels(const pl_ir_module *module, const pl_framework *frame
 pl_code pl_program_launched(const pl_cluster *cluster, const pl_ir_module *module, const pl_framework *framework,
                             pl_arena *arena, pl_ir_module *made, pl_error *error);
 
-/* The framework's profile with what a tuple says of gradients' reductions (overlap=), which is stronger: the program does
- * not say it. In `arena`, or the same. NULL: no memory. */
+/* The framework's profile with what a tuple says of gradients' reductions (overlap=), which is stronger: the program
+ * does not say it. In `arena`, or the same. NULL: no memory. */
 const pl_framework *pl_framework_of_tuple(const pl_framework *framework, const pl_strategy *strategy, pl_arena *arena);
 /* The model as the framework holds it on `tmp` tensor ranks: its vocabulary is padded to a multiple. */
 pl_model pl_model_held(const pl_model *model, const pl_framework *framework, int64_t tmp);

@@ -95,11 +95,13 @@ pl_code pl_tree_microbatches(const pl_strategy_tree *tree, int64_t gbs, int32_t 
   if (wanted > gbs)
     return pl_tree_fail(said->microbatches_at, error, "%lld microbatches of a batch of %lld: at most that many",
                         (long long)wanted, (long long)gbs);
-  int64_t below = wanted;
+  int64_t below = wanted, above = wanted;
   while (gbs % below != 0)
     below--;
-  return pl_tree_fail(said->microbatches_at, error, "%lld microbatches do not divide a batch of %lld; %lld do",
-                      (long long)wanted, (long long)gbs, (long long)below);
+  while (gbs % above != 0)
+    above++;
+  return pl_tree_fail(said->microbatches_at, error, "%lld microbatches do not divide a batch of %lld; %lld and %lld do",
+                      (long long)wanted, (long long)gbs, (long long)below, (long long)above);
 }
 
 /* ---- asking ---- */

@@ -246,7 +246,8 @@ pl_code pl_tree_take_stages(pl_tree_planning *own) {
   staging all = {.own = own};
   int32_t n = own->plan->n_modules;
   const pl_tree_schedule *said = &own->tree->nodes[0].schedule;
-  all.groups = PL_TAKE(own->scratch, pl_tree_group, PL_TREE_STAGES_MAX);
+  int32_t most = own->tree->n_nodes < PL_TREE_STAGES_MAX ? own->tree->n_nodes : PL_TREE_STAGES_MAX;
+  all.groups = PL_TAKE(own->scratch, pl_tree_group, most + 1);
   all.of_module = PL_TAKE(own->scratch, int32_t, n + 1);
   if (all.groups == NULL || all.of_module == NULL) return pl_fail_memory(own->error, "a strategy tree");
   own->plan->schedule = (pl_strategy){.pp = 1, .vpp = 1, .schedule = said->has_kind ? said->kind : PL_SCHEDULE_1F1B};
