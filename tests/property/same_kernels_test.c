@@ -195,6 +195,7 @@ static void make(const subject *of, const char *text, pl_arena *arena, made *own
   const char *name = varied ? "torch-ddp" : of->framework;
   if (strcmp(name, "ideal") != 0 && pl_framework_load(name, arena, &own->framework, &error) != PL_OK)
     fail_msg("%s", error.message);
+  own->framework.kernels.autocast = PL_AUTOCAST_OFF; /* which programs do not have */
   own->framework.kernels.fuses_gelu = of->framework != gelu_in_steps;
   pl_framework_apply(&own->framework, &job);
   if (varied) job.flash = of->framework != attention_in_steps;
