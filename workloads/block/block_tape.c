@@ -289,13 +289,16 @@ static void autocast_weight(pl_tape *tape, uint32_t weight) {
 }
 
 uint32_t pl_tape_linear(pl_tape *tape, const pl_linear *linear, uint32_t input, uint32_t weight, uint32_t output) {
-  input = pl_tape_autocast(tape, input, linear->n_products > 1 ? linear->n_products : 1);
+  int n_casts = linear->n_products > 1 ? linear->n_products : 1;
+  uint32_t wide = input;
+  input = pl_tape_autocast(tape, input, n_casts);
   uint32_t first_op = tape->n_forward;
   int64_t rows = linear->m;
   if (weight == PL_NONE) weight = pl_tape_parameter(tape, linear->names.forward, "io", linear->in, linear->out);
   uint32_t bias = linear->bias ? pl_tape_parameter(tape, linear->names.bias, "o", linear->out, 0) : PL_NONE;
   autocast_weight(tape, weight);
   bool fp8 = tape->shard->fp8 && tape->layer && !linear->keeps_precision;
+  if (fp8 && input != wide) tape->tensors[input].size_bytes /= n_casts; /* one copy in 8 bits is made of them */
   uint32_t given = fp8 ? pl_tape_cast_input(tape, linear->names.cast, input) : input;
   bool column = linear->parallel == PL_PARALLEL_COLUMN;
   uint32_t full = column ? copied(tape, linear, gather(tape, linear->names.gather, given)) : given;

@@ -232,9 +232,9 @@ static void copy(pl_back *d, const pl_tape_node *node, uint32_t g) {
   d->tape->backward[own].host_free = d->tape->forward[node->op].host_free;
   d->tape->backward[own].plain = d->tape->forward[node->op].plain;
   if (node->times > 1) { /* of each product's cast, and what comes of them added up */
-    const pl_tensor *narrow = &d->tape->tensors[node->output], *wide = &d->tape->tensors[node->input];
-    d->tape->backward[own].bytes =
-        narrow->size_bytes + node->times * wide->size_bytes + 3 * (node->times - 1) * wide->size_bytes;
+    double wide = d->tape->tensors[node->input].size_bytes, n = node->times;
+    double narrow = wide * pl_dtype_bytes(d->tape->shard->dtype) / pl_dtype_bytes(PL_DTYPE_FP32);
+    d->tape->backward[own].bytes = n * (narrow + wide) + 3 * (n - 1) * wide;
   }
 }
 

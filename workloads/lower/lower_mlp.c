@@ -58,13 +58,14 @@ static void eager_gelu(pl_tape *tape, const pl_tape_names *names, uint32_t x, ui
   uint32_t sum = pl_tape_like(tape, y, "gelu_sum", PL_TENSOR_ACTIVATION, tape->normed);
   uint32_t half = pl_tape_like(tape, y, "gelu_half", PL_TENSOR_ACTIVATION, tape->shard->dtype);
   uint32_t first_op = tape->n_forward;
-  if (tape->normed != tape->shard->dtype) {
+  bool casts = tape->normed != tape->shard->dtype;
+  if (casts) {
     pl_tape_sweep(tape, "gelu_autocast", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, x, PL_NONE, PL_NONE, inner,
                   PL_NONE);
     pl_tape_retype(tape, y, tape->normed);
   }
   for (int i = 0; i < 4; i++) /* the third adds x, the others work on one tensor */
-    pl_tape_sweep(tape, inner_ops[i], PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, i == 0 ? x : inner,
+    pl_tape_sweep(tape, inner_ops[i], PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, i == 0 && !casts ? x : inner,
                   i == 2 ? x : PL_NONE, PL_NONE, inner, PL_NONE);
   pl_tape_sweep(tape, "gelu_tanh", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, activation_flops, inner, PL_NONE, PL_NONE,
                 tangent, PL_NONE);
