@@ -292,6 +292,39 @@ static void notes_of_scripts(void **state) {
   assert_true(c->framework.update.weights == PL_WEIGHTS_FP32 && c->framework.update.optimizer == PL_OPTIMIZER_FOREACH);
 }
 
+/* Who trains under autocast, and around which weights. */
+static void autocast(void **state) {
+  (void)state;
+  static const struct {
+    const char *framework, *precision, *notes, *source;
+    const char *profile;
+    pl_autocast_form form;
+  } cells[] = {{"Hugging Face Trainer (PyTorch DDP)", "fp16", "", "", "torch-ddp", PL_AUTOCAST_ALL},
+               {"PyTorch", "bf16", "apex O2", "", "torch-ddp", PL_AUTOCAST_OFF},
+               {"PyTorch", "bf16", "pure bf16", "", "torch-ddp", PL_AUTOCAST_OFF},
+               {"PyTorch (DeepLearningExamples 21.11)", "fp16", "", "", "torch-ddp", PL_AUTOCAST_OFF},
+               {"Colossal-AI (HybridParallel)", "bf16", "", "", "torch-ddp", PL_AUTOCAST_OFF},
+               {"MosaicML Composer", "bf16", "", "github:mosaicml/examples:x@1", "fsdp-composer-2022", PL_AUTOCAST_ALL},
+               {"MosaicML Composer", "bf16", "mode=PURE", "github:mosaicml/examples:x@1", "fsdp-composer-2022",
+                PL_AUTOCAST_NORMS},
+               {"MosaicML Composer", "bf16", "mode=PURE", "github:mosaicml/llm-foundry:x@1", "fsdp-composer-2023",
+                PL_AUTOCAST_OFF},
+               {"MosaicML Composer", "bf16", "", "github:mosaicml/llm-foundry:x@1", "fsdp-composer", PL_AUTOCAST_OFF}};
+  for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) {
+    char text[1024];
+    snprintf(
+        text, sizeof text,
+        "family,model,n_layers,hidden,n_heads,seq_len,vocab,gpu,n_gpus,gpus_per_node,framework,precision,mlp_type,tp,"
+        "pp,dp,mbs,gbs,step_time_s,notes,source\n"
+        "f,GPT-2,12,768,12,1024,50257,A100,8,8,%s,%s,2-matrix,1,1,8,1,8,1,%s,%s\n",
+        cells[i].framework, cells[i].precision, cells[i].notes, cells[i].source);
+    const pl_case *c = express_table(text).cases;
+    if (c->reason != NULL) fail_msg("row %zu: %s", i, c->reason);
+    assert_string_equal(c->framework.name, cells[i].profile);
+    if (c->framework.kernels.autocast != cells[i].form) fail_msg("row %zu: %d", i, c->framework.kernels.autocast);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(several_dimensions, set_up, tear_down),
@@ -305,6 +338,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(sharding, set_up, tear_down),
       cmocka_unit_test_setup_teardown(software, set_up, tear_down),
       cmocka_unit_test_setup_teardown(one_unit, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(autocast, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,9 +6,8 @@
 #
 # FOLDER: another folder with the profiles (they are changed in place). PACELINE names the program.
 #
-# Of MosaicML's rows those of llm-foundry. The same tables in its predecessor, mosaicml/examples, come out 10 to 40 % slower
-# than predicted, most so for narrow models (hidden 768 and 1,024): what is missing there is not the products, and which
-# kernels that older software ran is not known here.
+# Of MosaicML's rows those of llm-foundry. The same tables in its predecessor, mosaicml/examples, come out 2 to 20 % slower
+# than predicted (10 to 40 before its autocast around fp32 weights was counted): what is missing there is not the products.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 paceline=${PACELINE:-$here/../../.build/release/paceline}

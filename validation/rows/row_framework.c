@@ -201,7 +201,7 @@ pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
   if (waits_for_launches(row) && strcmp(habits.framework, "megatron-deepspeed") == 0)
     habits.framework = "megatron-deepspeed-bloom";
   if (predates_torch_2_1(row) && strcmp(habits.framework, "fsdp-composer") == 0)
-    habits.framework = "fsdp-composer-2023";
+    habits.framework = pl_row_mentions(row->source, "mosaicml/examples") ? "fsdp-composer-2022" : "fsdp-composer-2023";
   /* Its jobs turn dropout off (pretrain_gpt.sh). */
   if (pl_row_mentions(row->source, "sail-sg/VocabularyParallelism")) habits.dropout = false;
   if (old && (strcmp(habits.framework, "megatron-core") == 0 || strcmp(habits.framework, "megatron-lm-2023") == 0)) {
@@ -317,6 +317,18 @@ static void choose_gradients(const pl_measured_row *row, pl_framework *framework
   framework->gradients.keeps_16bit_gradients = framework->gradients.holds_16bit_gradients = false;
 }
 
+/* torch.autocast is PyTorch's and Hugging Face's trainers' mixed precision; apex' O2, under which NVIDIA's BERT runs
+ * (run_pretraining.py, amp.initialize), and other software's own ways have weights in 16 bits, as has what keeps
+ * nothing in fp32. FSDP's PURE gathers them so. */
+static void choose_autocast(const pl_measured_row *row, pl_framework *framework, bool alone) {
+  static const char *const apex[] = {"DeepLearningExamples", "NGC", "apex", NULL};
+  bool is_torch = pl_row_mentions(row->framework, "PyTorch") || pl_row_mentions(row->framework, "Hugging Face") ||
+                  pl_row_mentions(row->framework, "autocast") || pl_row_mentions(row->framework, "Composer");
+  if (alone || !is_torch || pl_row_says_one_of(row, apex)) framework->kernels.autocast = PL_AUTOCAST_OFF;
+  if (pl_row_mentions(row->notes, "mode=PURE") && framework->kernels.autocast == PL_AUTOCAST_ALL)
+    framework->kernels.autocast = PL_AUTOCAST_NORMS;
+}
+
 /* Lightning's "bf16-true" and "16-true", "pure bf16": nothing is kept in fp32. Of logits
  * that stay in 16 bits PyTorch's log-softmax reads and writes 12 bytes in all; the loss of 16-bit logits, the nearest
  * form that there is, counts 6. */
@@ -326,6 +338,7 @@ static void choose_weights(const pl_measured_row *row, pl_framework *framework) 
   bool alone = pl_row_mentions(row->precision, "16-true") || pl_row_mentions(row->precision, "pure") ||
                pl_row_mentions(row->notes, "pure bf16") || pl_row_mentions(row->notes, "pure fp16");
   if (pl_row_says_one_of(row, narrow)) framework->kernels.loss = PL_LOSS_FUSED;
+  choose_autocast(row, framework, alone);
   if (!alone) return;
   framework->update.weights = PL_WEIGHTS_ALONE;
   framework->gradients.gradient_dtype = brain ? PL_DTYPE_BF16 : PL_DTYPE_FP16;

@@ -32,6 +32,11 @@ void pl_block_pass_gradients(pl_tape *tape, double elements) {
     sweep(tape, "gradients_chunked", elements, made + sent);
     return;
   }
+  if (pl_framework_autocast(framework, tape->shard->dtype) == PL_AUTOCAST_ALL) { /* of weights in fp32 */
+    double wide = pl_dtype_bytes(PL_DTYPE_FP32);
+    sweep(tape, "gradients_autocast", elements, made + wide);
+    made = wide;
+  }
   sweep(tape, "gradients_flattened", elements, 2 * made);
   if (sent != made) sweep(tape, "gradients_cast", elements, made + sent);
   sweep(tape, "gradients_divided", elements, 2 * sent);

@@ -29,6 +29,14 @@ void pl_tape_init(pl_tape *tape, const pl_block_shard *shard) {
   tape->input = tape->output = tape->output_gradient = tape->input_gradient = PL_NONE;
   tape->data = tape->tied = tape->queries = PL_NONE;
   tape->model_flops = 0;
+  pl_autocast_form form = pl_framework_autocast(tape->framework, shard->dtype);
+  tape->stream = form == PL_AUTOCAST_ALL ? PL_DTYPE_FP32 : shard->dtype;
+  tape->normed = form != PL_AUTOCAST_OFF ? PL_DTYPE_FP32 : shard->dtype;
+}
+
+void pl_tape_retype(pl_tape *tape, uint32_t tensor, pl_dtype dtype) {
+  tape->tensors[tensor].size_bytes *= pl_dtype_bytes(dtype) / pl_dtype_bytes((pl_dtype)tape->tensors[tensor].dtype);
+  tape->tensors[tensor].dtype = (uint8_t)dtype;
 }
 
 uint32_t pl_tape_tensor(pl_tape *tape, const char *name, pl_tensor_kind kind, pl_dtype dtype, const char *dims,
@@ -252,12 +260,45 @@ uint32_t pl_tape_cast_input(pl_tape *tape, const char *name, uint32_t input) {
   return pl_tape_cast(tape, name, PL_CATEGORY_FORWARD, input, pl_tape_casts_again(tape) ? 1 : 2);
 }
 
+uint32_t pl_tape_autocast(pl_tape *tape, uint32_t input, int n) {
+  static const pl_tape_names names = PL_OP_NAMES("autocast");
+  if (tape->normed == tape->shard->dtype || tape->tensors[input].dtype != PL_DTYPE_FP32) return input;
+  uint32_t narrow = pl_tape_like(tape, input, names.forward, PL_TENSOR_ACTIVATION, tape->shard->dtype);
+  pl_op *op = pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, input, PL_NONE, PL_NONE,
+                            narrow, PL_NONE);
+  op->bytes *= n;
+  op->plain = true;
+  tape->tensors[narrow].size_bytes *= n;
+  pl_tape_node *node = pl_tape_note(tape, PL_RULE_CAST, names, input, narrow);
+  node->times = (uint8_t)n;
+  return narrow;
+}
+
+/* A weight in fp32, cast where it is used: autocast's cache is of leaves, which views of a flat parameter are none of,
+ * and is dropped behind the forward pass. */
+static void autocast_weight(pl_tape *tape, uint32_t weight) {
+  if (tape->stream == tape->shard->dtype) return;
+  pl_op *op =
+      pl_tape_op(tape, "weight_autocast", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, PL_NONE, PL_NONE, PL_NONE, PL_NONE);
+  double elements = pl_tape_elements(tape, weight);
+  op->m = 1;
+  op->n = (int64_t)elements;
+  op->flops = elements;
+  op->bytes = elements * (pl_dtype_bytes(PL_DTYPE_FP32) + pl_dtype_bytes(tape->shard->dtype));
+  op->plain = true;
+}
+
 uint32_t pl_tape_linear(pl_tape *tape, const pl_linear *linear, uint32_t input, uint32_t weight, uint32_t output) {
+  int n_casts = linear->n_products > 1 ? linear->n_products : 1;
+  uint32_t wide = input;
+  input = pl_tape_autocast(tape, input, n_casts);
   uint32_t first_op = tape->n_forward;
   int64_t rows = linear->m;
   if (weight == PL_NONE) weight = pl_tape_parameter(tape, linear->names.forward, "io", linear->in, linear->out);
   uint32_t bias = linear->bias ? pl_tape_parameter(tape, linear->names.bias, "o", linear->out, 0) : PL_NONE;
+  autocast_weight(tape, weight);
   bool fp8 = tape->shard->fp8 && tape->layer && !linear->keeps_precision;
+  if (fp8 && input != wide) tape->tensors[input].size_bytes /= n_casts; /* one copy in 8 bits is made of them */
   uint32_t given = fp8 ? pl_tape_cast_input(tape, linear->names.cast, input) : input;
   bool column = linear->parallel == PL_PARALLEL_COLUMN;
   uint32_t full = column ? copied(tape, linear, gather(tape, linear->names.gather, given)) : given;
@@ -291,8 +332,20 @@ uint32_t pl_tape_reduce(pl_tape *tape, pl_tape_names names, uint32_t partial) {
   return sum;
 }
 
+/* What a norm under autocast reads. */
+static uint32_t widened(pl_tape *tape, uint32_t input, uint32_t output) {
+  static const pl_tape_names names = PL_OP_NAMES("norm_autocast");
+  if (tape->tensors[output].dtype == tape->tensors[input].dtype) return input;
+  uint32_t wide = pl_tape_like(tape, input, names.forward, PL_TENSOR_ACTIVATION, (pl_dtype)tape->tensors[output].dtype);
+  pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, input, PL_NONE, PL_NONE, wide, PL_NONE)
+      ->plain = true;
+  pl_tape_note(tape, PL_RULE_CAST, names, input, wide);
+  return wide;
+}
+
 uint32_t pl_tape_norm_to(pl_tape *tape, pl_tape_names names, uint32_t input, int64_t vectors, int64_t width,
                          uint32_t output) {
+  input = widened(tape, input, output);
   uint32_t weight = vectors > 0 ? pl_tape_parameter(tape, names.forward, "ph", vectors, width) : PL_NONE;
   pl_tape_sweep(tape, names.forward, PL_OP_NORM, PL_CATEGORY_FORWARD, norm_flops, input, weight, PL_NONE, output,
                 PL_NONE);
@@ -313,7 +366,7 @@ uint32_t pl_tape_residual(pl_tape *tape, pl_tape_names names, uint32_t input, ui
     dropout = false;
   }
   uint32_t weight = bias > 0 ? pl_tape_parameter(tape, names.bias, "h", bias, 0) : PL_NONE;
-  uint32_t output = pl_tape_like(tape, residual, names.forward, PL_TENSOR_ACTIVATION, tape->shard->dtype);
+  uint32_t output = pl_tape_like(tape, residual, names.forward, PL_TENSOR_ACTIVATION, tape->stream);
   uint32_t mask = dropout ? mask_of(tape, names.forward, output) : PL_NONE;
   pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, residual_flops, input, residual, weight,
                 output, mask);
@@ -325,7 +378,8 @@ uint32_t pl_tape_residual(pl_tape *tape, pl_tape_names names, uint32_t input, ui
 }
 
 uint32_t pl_tape_dropout(pl_tape *tape, pl_tape_names names, uint32_t input) {
-  uint32_t output = pl_tape_like(tape, input, names.forward, PL_TENSOR_ACTIVATION, tape->shard->dtype);
+  uint32_t output =
+      pl_tape_like(tape, input, names.forward, PL_TENSOR_ACTIVATION, (pl_dtype)tape->tensors[input].dtype);
   uint32_t mask = mask_of(tape, names.forward, output);
   pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, dropout_flops, input, PL_NONE, PL_NONE,
                 output, mask);

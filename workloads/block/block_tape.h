@@ -10,7 +10,7 @@
  * (again). The alternative, a table of bytes per family as in most calculators, was rejected because it goes wrong
  * silently with the first new combination.
  *
- * Everything lives in fixed arrays on the stack of pl_block_program_make (about 55 kB); the limits are checked by
+ * Everything lives in fixed arrays on the stack of pl_block_program_make (about 100 kB); the limits are checked by
  * PL_ASSERT, no input can move them. Names are literals, so that taking a program allocates three times and copies no
  * text.
  */
@@ -21,10 +21,10 @@
 #include "workloads/ir/model.h"
 
 enum {
-  PL_TAPE_FORWARD_OPS = 80,
-  PL_TAPE_BACKWARD_OPS = 240,
-  PL_TAPE_TENSORS = 280,
-  PL_TAPE_NODES = 72,
+  PL_TAPE_FORWARD_OPS = 112,
+  PL_TAPE_BACKWARD_OPS = 304,
+  PL_TAPE_TENSORS = 352,
+  PL_TAPE_NODES = 88,
   PL_TAPE_PRODUCTS = 3
 };
 
@@ -97,6 +97,7 @@ typedef struct pl_tape_node {
   uint8_t rule;     /* pl_tape_rule */
   uint8_t parallel; /* pl_parallel */
   bool masked;      /* a softmax whose kernel leaves the masked half out */
+  uint8_t times;    /* of a cast by autocast: for how many products */
   bool scaled;      /* a softmax whose input a kernel of its own has scaled */
   uint32_t first_op, op;
   uint32_t input, second, weight, bias, output, auxiliary;
@@ -129,7 +130,9 @@ typedef struct pl_tape {
   uint32_t output_gradient, input_gradient; /* the same of the backward pass */
   uint32_t data;                            /* input of the model that no gradient is made for, PL_NONE = none */
   uint32_t queries;                         /* where they are a tensor of their own, else PL_NONE */
-  uint32_t tied;                            /* parameter that the embedding owns, PL_NONE = none */
+  pl_dtype stream; /* of sums and embeddings: the shard's, or under autocast around fp32 weights fp32 */
+  pl_dtype normed; /* of layer norms: the shard's, or under any autocast fp32 */
+  uint32_t tied;   /* parameter that the embedding owns, PL_NONE = none */
   double model_flops;
 } pl_tape;
 
@@ -141,6 +144,10 @@ bool pl_tape_copies_inputs(const pl_tape *tape);
 uint32_t pl_tape_tensor(pl_tape *tape, const char *name, pl_tensor_kind kind, pl_dtype dtype, const char *dims,
                         const int64_t *extent);
 uint32_t pl_tape_like(pl_tape *tape, uint32_t tensor, const char *name, pl_tensor_kind kind, pl_dtype dtype);
+/* The same elements in another type. */
+void pl_tape_retype(pl_tape *tape, uint32_t tensor, pl_dtype dtype);
+/* What a product reads, as autocast casts it: `n` times where as many products read it. Of 16 bits: `input` itself. */
+uint32_t pl_tape_autocast(pl_tape *tape, uint32_t input, int n);
 /* [b, rows, width], of the shard's dtype. */
 uint32_t pl_tape_activation(pl_tape *tape, const char *name, int64_t rows, char dim, int64_t width);
 uint32_t pl_tape_parameter(pl_tape *tape, const char *name, const char *dims, int64_t first, int64_t second);

@@ -414,10 +414,18 @@ static bool copies_heads(const pl_ir_op *copy) {
   return step > 0 && step < 8;
 }
 
-/* Of the chain of ops that a norm in steps is, its own op besides. */
-static bool is_in_norm(const launch *own) {
-  const char *reason = own->ops[0].reason;
-  return reason != NULL && strcmp(reason, PL_READ_NORM_STEPS) == 0;
+static bool has_reason(const launch *own, const char *reason) {
+  return own->ops[0].reason != NULL && strcmp(own->ops[0].reason, reason) == 0;
+}
+
+/* Norms and softmaxes of 16 bits under autocast move twice as much. */
+static double autocast_bytes(const launch *own, const pl_framework *framework, uint8_t element) {
+  static const char *const rows[] = {"layer_norm", "layer_norm_backward", "softmax", "softmax_backward"};
+  bool is_wide = false;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    is_wide = is_wide || find(own, rows[i]) != NULL;
+  bool casts = is_wide && pl_framework_autocast(framework, (pl_dtype)element) != PL_AUTOCAST_OFF;
+  return casts ? traffic(own) - unread_bytes(own, framework) : 0;
 }
 
 static bool describe(const launch *own, const pl_framework *framework, pl_category category, pl_op *kernel,
@@ -434,10 +442,12 @@ static bool describe(const launch *own, const pl_framework *framework, pl_catego
                     .deterministic = framework->kernels.deterministic,
                     .attention_kernel = (uint8_t)framework->kernels.attention_kernel,
                     .host_free = (copy != NULL && copies_heads(copy)) ||
-                                 (is_in_norm(own) && pl_framework_has_module_launches(framework)),
-                    .plain = is_in_norm(own) || is_step_of_norm(own, framework) || find(own, "batch_norm") != NULL ||
+                                 (has_reason(own, PL_READ_NORM_STEPS) && pl_framework_has_module_launches(framework)) ||
+                                 has_reason(own, PL_READ_AUTOCAST_WIDER),
+                    .plain = has_reason(own, PL_READ_NORM_STEPS) || has_reason(own, PL_READ_AUTOCAST) ||
+                             is_step_of_norm(own, framework) || find(own, "batch_norm") != NULL ||
                              find(own, "batch_norm_backward") != NULL,
-                    .bytes = traffic(own) - unread_bytes(own, framework)};
+                    .bytes = traffic(own) - unread_bytes(own, framework) + autocast_bytes(own, framework, element)};
   for (int32_t i = 0; i < own->n_ops; i++)
     kernel->flops += pl_ir_op_flops(own->mesh, own->f, &own->ops[i]) * share_of_op(own, &own->ops[i]);
   if (copy != NULL) kernel->bytes *= (double)pl_ir_integer_of(copy, "times", 1);

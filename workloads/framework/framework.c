@@ -72,6 +72,7 @@ static const char *const unit_words[] = {"layer", "tensor", NULL}, *const bucket
 static const char *const path_words[] = {"added", "flat", "chunked", NULL};
 static const char *const weight_words[] = {"with_master", "fp32", "alone", NULL};
 static const char *const assign_words[] = {"uniform", "balanced", "ends", "filled", NULL};
+static const char *const autocast_words[] = {"off", "norms", "all", NULL};
 static const char *const allocator_words[] = {"exact", "caching", NULL};
 static const char *const window_words[] = {"microbatch", "pass", "kernel", NULL};
 static const char *const default_word[] = {"default", NULL}, *const kept_word[] = {"as_kept", NULL};
@@ -95,6 +96,8 @@ static const switch_row switches[] = {
     {"kernels", "fused_norm", SWITCH_FLAG, AT(kernels.fuses_norm), NULL, 0},
     {"kernels", "copies_qkv", SWITCH_FLAG, AT(kernels.copies_qkv), NULL, 0},
     {"kernels", "copies_inputs", SWITCH_FLAG, AT(kernels.copies_inputs), NULL, 0},
+    {"kernels", "autocast", SWITCH_WORD, AT(kernels.autocast), autocast_words, 0},
+    {"kernels", "loss_metrics", SWITCH_NUMBER, AT(kernels.loss_metrics), NULL, 0},
     {"kernels", "deterministic", SWITCH_FLAG, AT(kernels.deterministic), NULL, 0},
     {"kernels", "uneven_heads", SWITCH_FLAG, AT(kernels.uneven_heads), NULL, 0},
     {"kernels", "fused_accumulation", SWITCH_FLAG, AT(kernels.fuses_accumulation), NULL, 0},

@@ -42,6 +42,15 @@ static inline bool pl_loss_reads_16bit(pl_loss_form form) {
   return form == PL_LOSS_FUSED || form == PL_LOSS_CHUNKED;
 }
 
+/* 16 bits by torch.autocast (aten/src/ATen/autocast_mode.h): layer norms and softmaxes run in fp32, on casts of what
+ * they are given, and products cast what they read that is fp32. */
+typedef enum pl_autocast_form {
+  PL_AUTOCAST_OFF = 0, /* 16-bit weights and no autocast */
+  PL_AUTOCAST_NORMS,   /* around weights that have 16 bits when they are used (FSDP's param_dtype) */
+  PL_AUTOCAST_ALL      /* around weights in fp32, which are gathered as such and cast at each use: embeddings, and with
+                          them the residual stream, are in fp32 */
+} pl_autocast_form;
+
 /* How products in fp8 find the scale of what they read. */
 typedef enum pl_fp8_scaling {
   PL_FP8_DELAYED = 0, /* from earlier steps, or per block: one kernel reads 16 bits and writes both copies */
@@ -128,7 +137,9 @@ typedef struct pl_framework {
                            one for each, which stay for the backward pass; gradients of sums are copied, too */
     bool fuses_batch_norm; /* of 16-bit pictures, with the addition and the ReLU behind it: one kernel in either pass */
     bool fuses_norm;       /* RMS norm; layer norm is one kernel everywhere */
-    bool deterministic;    /* the same bits every time: see workloads/README.md, "Deterministic runs" */
+    pl_autocast_form autocast;
+    double loss_metrics; /* cross entropies of the logits that nothing is derived from, per microbatch */
+    bool deterministic;  /* the same bits every time: see workloads/README.md, "Deterministic runs" */
     bool
         fuses_accumulation; /* the weight gradient's GEMM adds into the gradient buffer; else a kernel per microbatch */
     pl_loss_form loss;
@@ -259,6 +270,11 @@ static inline bool pl_framework_adds_in_products(const pl_framework *framework) 
 static inline bool pl_framework_has_module_launches(const pl_framework *framework) {
   static const double op_s = 25e-6;
   return framework->launch.launch_s > op_s;
+}
+
+/* Of a job in `dtype`; fp32 has nothing to cast. */
+static inline pl_autocast_form pl_framework_autocast(const pl_framework *framework, pl_dtype dtype) {
+  return pl_dtype_bytes(dtype) == 2 ? framework->kernels.autocast : PL_AUTOCAST_OFF;
 }
 
 /* Whether an activation and its product with the other half are one kernel. */

@@ -96,6 +96,9 @@ bool pl_read_heads(const pl_reading *own, int32_t value, pl_head_ops *found);
 
 /* The reason of all ops of a norm in PyTorch ops. */
 #define PL_READ_NORM_STEPS "a norm in steps"
+/* The reasons of what autocast launches, and of what a kernel that is there moves more under it. */
+#define PL_READ_AUTOCAST       "autocast"
+#define PL_READ_AUTOCAST_WIDER "autocast, by the same kernel"
 /* Whether a norm is made in PyTorch ops, on an fp32 copy (and its derivative): an RMS norm of 16 bits with a scale,
  * where the profile has no kernel for it. Layer norm is one kernel everywhere. */
 bool pl_read_is_norm_in_steps(const pl_reading *own, int32_t op, const pl_framework *framework);

@@ -38,7 +38,8 @@ static void in_steps(pl_back *d, const pl_tape_node *node, uint32_t g) {
   step(d, "norm_weight_sum", product, PL_NONE, pl_back_parameter_gradient(d, node->weight));
   pl_back_write_for_group(d);
   uint32_t dnarrow = step(d, "norm_weight_backward", g, node->weight, like(d, narrow));
-  uint32_t wide = step(d, "norm_narrow_backward", dnarrow, PL_NONE, like(d, x));
+  bool casts = tape->tensors[narrow].dtype != PL_DTYPE_FP32;
+  uint32_t wide = casts ? step(d, "norm_narrow_backward", dnarrow, PL_NONE, like(d, x)) : dnarrow;
   uint32_t dx = step(d, node->names.backward, wide, row, like(d, x));
   tape->backward[tape->n_backward - 1].host_free = false;
   uint32_t terms = step(d, "norm_rsqrt_product", wide, x, like(d, x));

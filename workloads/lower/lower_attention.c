@@ -174,6 +174,15 @@ static void fused(pl_lowering *to, const pl_core *core, uint32_t qkv, uint32_t c
   node->auxiliary = log_sum;
 }
 
+/* To fp32 for the softmax, as autocast has it, and back for the product. */
+static uint32_t autocast_scores(pl_tape *tape, uint32_t from, uint32_t to) {
+  static const pl_tape_names names = PL_OP_NAMES("scores_autocast");
+  pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, from, PL_NONE, PL_NONE, to, PL_NONE)
+      ->plain = true;
+  pl_tape_note(tape, PL_RULE_CAST, names, from, to);
+  return to;
+}
+
 /* Masked softmax in one kernel; causality saves it the reading of the masked half (Megatron's kernel writes zeros
  * there). Otherwise the mask is a kernel of its own, in place, whose derivative is the identity, and the scale may be
  * one, too, in either pass. */
@@ -186,6 +195,11 @@ static uint32_t masked_softmax(pl_lowering *to, bool causal, uint32_t scores, ui
                   PL_NONE);
   if (pl_framework_masks_apart(tape->framework))
     pl_tape_sweep(tape, "mask", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, scores, PL_NONE, PL_NONE, scores, PL_NONE);
+  uint32_t narrow = probabilities;
+  if (tape->normed != tape->shard->dtype) {
+    probabilities = pl_tape_like(tape, scores, "probabilities", PL_TENSOR_ACTIVATION, tape->normed);
+    scores = autocast_scores(tape, scores, pl_tape_like(tape, scores, "scores", PL_TENSOR_ACTIVATION, tape->normed));
+  }
   pl_op *op = pl_tape_sweep(tape, "softmax", PL_OP_SOFTMAX, PL_CATEGORY_FORWARD, softmax_flops, scores, PL_NONE,
                             PL_NONE, probabilities, PL_NONE);
   bool masked = pl_framework_skips_masked(tape->framework, causal);
@@ -194,7 +208,8 @@ static uint32_t masked_softmax(pl_lowering *to, bool causal, uint32_t scores, ui
   node->first_op = first_op;
   node->masked = masked;
   node->scaled = scales;
-  return probabilities;
+  if (narrow != probabilities) autocast_scores(tape, probabilities, narrow);
+  return narrow;
 }
 
 /* A number per head and pair of positions from a table, added to the scores: a tensor of its own. Heads are split over

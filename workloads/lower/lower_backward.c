@@ -139,8 +139,9 @@ static void gated(pl_back *d, const pl_tape_node *node, uint32_t g) {
 static void eager_gelu(pl_back *d, const pl_tape_node *node, uint32_t g) {
   static const char *const cube[] = {"gelu_cube_scale_backward", "gelu_square", "gelu_square_scale"};
   pl_tape *tape = d->tape;
-  uint32_t inner = pl_back_fresh(d, node->second), square = pl_back_fresh(d, node->second);
-  uint32_t dx = pl_back_fresh(d, node->input), x = node->input;
+  uint32_t inner = pl_back_fresh(d, node->auxiliary), square = pl_back_fresh(d, node->auxiliary);
+  uint32_t dx = pl_back_fresh(d, node->auxiliary), x = node->input;
+  bool casts = tape->tensors[x].dtype != tape->tensors[dx].dtype; /* under autocast */
   pl_tape_sweep(tape, "gelu_sum_backward", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, g, node->second, PL_NONE, inner,
                 PL_NONE);
   pl_tape_sweep(tape, "gelu_half_backward", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, g, node->auxiliary, PL_NONE, dx,
@@ -160,9 +161,21 @@ static void eager_gelu(pl_back *d, const pl_tape_node *node, uint32_t g) {
                   PL_NONE, PL_NONE, i == 0 ? inner : square, PL_NONE);
   pl_tape_sweep(tape, "gelu_cube_backward", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, inner, square, PL_NONE, inner,
                 PL_NONE);
-  pl_tape_sweep(tape, node->names.backward, PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, dx, inner, PL_NONE, dx,
+  uint32_t sum = casts ? pl_back_fresh(d, x) : dx;
+  pl_tape_sweep(tape, node->names.backward, PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, dx, inner, PL_NONE, sum,
                 PL_NONE);
-  pl_back_arrive(d, node->input, dx);
+  pl_back_arrive(d, node->input, sum);
+}
+
+/* A gradient in fp32 of what was 16 bits when it was added. */
+static uint32_t narrowed(pl_back *d, uint32_t activation, uint32_t g) {
+  pl_tape *tape = d->tape;
+  if (tape->tensors[g].dtype == tape->tensors[activation].dtype) return g;
+  uint32_t narrow = pl_back_fresh(d, activation);
+  pl_tape_sweep(tape, "autocast_sum_backward", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, g, PL_NONE, PL_NONE, narrow,
+                PL_NONE)
+      ->plain = true;
+  return narrow;
 }
 
 static void residual(pl_back *d, const pl_tape_node *node, uint32_t g) {
@@ -170,7 +183,7 @@ static void residual(pl_back *d, const pl_tape_node *node, uint32_t g) {
   if (node->auxiliary != PL_NONE)
     pl_back_sweep(d, node, PL_OP_ELEMENTWISE, dropout_flops, g, node->auxiliary);
   else
-    pl_back_arrive(d, node->input, g);
+    pl_back_arrive(d, node->input, narrowed(d, node->input, g));
   pl_back_bias_gradient(d, node->names.bias_grad, node->bias, d->gradient[node->input]);
   pl_back_bias_gradient(d, node->names.bias_grad, node->weight,
                         d->gradient[node->input]); /* the second bias of a parallel residual */
@@ -223,6 +236,11 @@ static void copy(pl_back *d, const pl_tape_node *node, uint32_t g) {
   pl_back_sweep(d, node, PL_OP_ELEMENTWISE, 1, g, PL_NONE);
   d->tape->backward[own].host_free = d->tape->forward[node->op].host_free;
   d->tape->backward[own].plain = d->tape->forward[node->op].plain;
+  if (node->times > 1) { /* of each product's cast, and what comes of them added up */
+    double wide = d->tape->tensors[node->input].size_bytes, n = node->times;
+    double narrow = wide * pl_dtype_bytes(d->tape->shard->dtype) / pl_dtype_bytes(PL_DTYPE_FP32);
+    d->tape->backward[own].bytes = n * (narrow + wide) + 3 * (n - 1) * wide;
+  }
 }
 
 static void tangent(pl_back *d, const pl_tape_node *node, uint32_t g) {

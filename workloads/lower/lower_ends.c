@@ -19,6 +19,7 @@ void pl_lower_embedding(pl_lowering *to, int32_t op) {
   int64_t h = pl_lower_extent(to, own->first_output, 'h'), s = pl_lower_extent(to, own->first_output, 's');
   uint32_t table = pl_tape_parameter(tape, names.forward, "vh", pl_lower_extent(to, own->inputs[1], 'v'), h);
   uint32_t words = pl_lower_tensor(to, names.forward, own->first_output);
+  pl_tape_retype(tape, words, tape->stream);
   pl_op *kernel = pl_tape_op(tape, names.forward, PL_OP_EMBEDDING, PL_CATEGORY_FORWARD, table, PL_NONE, PL_NONE, words);
   kernel->m = tape->mbs * s;
   kernel->n = h;
@@ -85,6 +86,15 @@ static void stepwise_loss(pl_tape *tape, bool split, uint32_t logits, const int6
   pl_tape_note(tape, PL_RULE_LOSS, PL_OP_NAMES("loss"), logits, PL_NONE);
 }
 
+/* Training metrics, without a derivative: logits to fp32 and their log-softmax, once more for each. */
+static void metrics(pl_tape *tape, uint32_t logits) {
+  for (int i = 0; i < tape->framework->kernels.loss_metrics; i++) {
+    uint32_t wide = in_fp32(tape, logits);
+    pl_tape_sweep(tape, "loss_metric", PL_OP_CROSS_ENTROPY, PL_CATEGORY_FORWARD, cross_entropy_flops, wide, PL_NONE,
+                  PL_NONE, wide, PL_NONE);
+  }
+}
+
 /* Of few classes: BERT's next sentence. */
 static void small_loss(pl_tape *tape, uint32_t logits) {
   static const pl_tape_names names = PL_OP_NAMES("next_sentence_loss");
@@ -124,6 +134,7 @@ void pl_lower_cross_entropy(pl_lowering *to, int32_t op) {
                tokens);
   else
     stepwise_loss(tape, split, logits, extent, tokens);
+  if (pl_lower_has_dim(to, value, pl_ir_name_of("v"))) metrics(tape, logits);
   finish(to, value);
 }
 

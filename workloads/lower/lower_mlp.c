@@ -49,16 +49,23 @@ static void eager_gated(pl_tape *tape, const pl_tape_names *names, uint32_t up, 
 }
 
 /* GELU's form with tanh as Hugging Face's NewGELUActivation and Google's BERT have it, op by op:
- * 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))). Autograd keeps the tanh and both factors of the last product. */
+ * 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))). Autograd keeps the tanh and both factors of the last product.
+ * Under autocast the cube is in fp32, and all that is made of it. */
 static void eager_gelu(pl_tape *tape, const pl_tape_names *names, uint32_t x, uint32_t y) {
   static const char *const inner_ops[] = {"gelu_cube", "gelu_cube_scale", "gelu_inner", "gelu_inner_scale"};
-  uint32_t inner = pl_tape_like(tape, y, "gelu_inner", PL_TENSOR_ACTIVATION, tape->shard->dtype);
-  uint32_t tangent = pl_tape_like(tape, y, "gelu_tanh", PL_TENSOR_ACTIVATION, tape->shard->dtype);
-  uint32_t sum = pl_tape_like(tape, y, "gelu_sum", PL_TENSOR_ACTIVATION, tape->shard->dtype);
+  uint32_t inner = pl_tape_like(tape, y, "gelu_inner", PL_TENSOR_ACTIVATION, tape->normed);
+  uint32_t tangent = pl_tape_like(tape, y, "gelu_tanh", PL_TENSOR_ACTIVATION, tape->normed);
+  uint32_t sum = pl_tape_like(tape, y, "gelu_sum", PL_TENSOR_ACTIVATION, tape->normed);
   uint32_t half = pl_tape_like(tape, y, "gelu_half", PL_TENSOR_ACTIVATION, tape->shard->dtype);
   uint32_t first_op = tape->n_forward;
+  bool casts = tape->normed != tape->shard->dtype;
+  if (casts) {
+    pl_tape_sweep(tape, "gelu_autocast", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, x, PL_NONE, PL_NONE, inner,
+                  PL_NONE);
+    pl_tape_retype(tape, y, tape->normed);
+  }
   for (int i = 0; i < 4; i++) /* the third adds x, the others work on one tensor */
-    pl_tape_sweep(tape, inner_ops[i], PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, i == 0 ? x : inner,
+    pl_tape_sweep(tape, inner_ops[i], PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, i == 0 && !casts ? x : inner,
                   i == 2 ? x : PL_NONE, PL_NONE, inner, PL_NONE);
   pl_tape_sweep(tape, "gelu_tanh", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, activation_flops, inner, PL_NONE, PL_NONE,
                 tangent, PL_NONE);

@@ -30,9 +30,10 @@ uint32_t pl_lower_norm_row(pl_tape *tape, uint32_t like, const char *name, pl_te
 static void in_steps(pl_tape *tape, pl_tape_names names, uint32_t input, int64_t vectors, int64_t width,
                      uint32_t output) {
   const pl_tape_names cast = PL_OP_NAMES("norm_cast");
-  uint32_t x = pl_tape_like(tape, input, cast.forward, PL_TENSOR_ACTIVATION, PL_DTYPE_FP32);
-  step(tape, cast.forward, input, PL_NONE, x);
-  pl_tape_note(tape, PL_RULE_CAST, cast, input, x);
+  bool wide = tape->tensors[input].dtype == PL_DTYPE_FP32; /* under autocast: nothing is cast */
+  uint32_t x = wide ? input : pl_tape_like(tape, input, cast.forward, PL_TENSOR_ACTIVATION, PL_DTYPE_FP32);
+  if (!wide) step(tape, cast.forward, input, PL_NONE, x);
+  if (!wide) pl_tape_note(tape, PL_RULE_CAST, cast, input, x);
   uint32_t first_op = tape->n_forward;
   uint32_t squares = pl_tape_like(tape, x, "norm_squares", PL_TENSOR_ACTIVATION, PL_DTYPE_FP32);
   step(tape, "norm_squares", x, PL_NONE, squares);
@@ -42,8 +43,8 @@ static void in_steps(pl_tape *tape, pl_tape_names names, uint32_t input, int64_t
   step(tape, "norm_rsqrt", mean, PL_NONE, mean);
   uint32_t scaled = pl_tape_like(tape, x, "norm_scaled", PL_TENSOR_ACTIVATION, PL_DTYPE_FP32);
   step(tape, "norm_scaled", x, mean, scaled);
-  uint32_t narrow = pl_tape_like(tape, output, "normalised", PL_TENSOR_ACTIVATION, tape->shard->dtype);
-  step(tape, "norm_narrow", scaled, PL_NONE, narrow);
+  uint32_t narrow = wide ? scaled : pl_tape_like(tape, output, "normalised", PL_TENSOR_ACTIVATION, tape->shard->dtype);
+  if (!wide) step(tape, "norm_narrow", scaled, PL_NONE, narrow);
   uint32_t weight = pl_tape_parameter(tape, names.forward, "ph", vectors, width);
   step(tape, names.forward, narrow, weight, output);
   tape->forward[tape->n_forward - 1].host_free = false;
@@ -76,10 +77,12 @@ void pl_lower_norm(pl_lowering *to, int32_t op) {
   const pl_tape_names plain = PL_OP_NAMES("norm"),
                       *names = to->block->names[op] != NULL ? to->block->names[op] : &plain;
   uint32_t input = pl_lower_input(to, op, 0);
+  bool steps = pl_read_is_norm_in_steps(&to->read, op, to->tape->framework);
   int64_t width = 1;
   for (int32_t i = 0; i < pl_read_type(&to->read, norm->inputs[1])->rank; i++)
     width *= pl_ir_type_local_extent(to->read.mesh, pl_read_type(&to->read, norm->inputs[1]), i);
-  uint32_t output = pl_tape_like(to->tape, input, names->forward, PL_TENSOR_ACTIVATION, to->tape->shard->dtype);
+  uint32_t output =
+      pl_tape_like(to->tape, input, names->forward, PL_TENSOR_ACTIVATION, steps ? to->tape->stream : to->tape->normed);
   pl_lower_norm_to(to, op, *names, input, width, output);
   pl_lower_set(to, op, 0, output);
 }

@@ -34,7 +34,7 @@ static void positions(pl_lowering *to, int32_t op) {
     pl_lower_done(to, next);
   }
   uint32_t words = pl_lower_input(to, op, 0), table = pl_tape_parameter(tape, names.forward, "ph", rows, width);
-  uint32_t sum = pl_tape_like(tape, words, names.forward, PL_TENSOR_ACTIVATION, tape->shard->dtype);
+  uint32_t sum = pl_tape_like(tape, words, names.forward, PL_TENSOR_ACTIVATION, tape->stream);
   pl_op *kernel = pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, add_flops, words, PL_NONE,
                                 PL_NONE, sum, PL_NONE);
   kernel->inputs[1] = table;
@@ -51,7 +51,7 @@ static void token_positions(pl_lowering *to, int32_t op) {
   uint32_t input = pl_lower_input(to, op, 0);
   uint32_t table =
       pl_tape_parameter(tape, names.forward, "ph", pl_lower_extent(to, param, 's'), pl_lower_extent(to, param, 'h'));
-  uint32_t sum = pl_tape_like(tape, input, names.forward, PL_TENSOR_ACTIVATION, tape->shard->dtype);
+  uint32_t sum = pl_tape_like(tape, input, names.forward, PL_TENSOR_ACTIVATION, tape->stream);
   pl_op *kernel = pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, add_flops, input, PL_NONE,
                                 PL_NONE, sum, PL_NONE);
   kernel->inputs[1] = table;

@@ -116,6 +116,10 @@ void pl_lower_block(const pl_block_function *block, pl_tape *tape, pl_lowering *
     to->tensor[i] = PL_NONE;
   for (int32_t i = 0; i < function->n_arguments; i++)
     to->tensor[i] = pl_lower_tensor(to, strcmp(function->values[i].name, "x") == 0 ? "input" : "logits", i);
+  bool streams = block->kind == PL_BLOCK_LAYER || block->kind == PL_BLOCK_EXPERT_LAYER ||
+                 block->kind == PL_BLOCK_FINAL_NORM || block->kind == PL_BLOCK_HEAD;
+  if (function->n_arguments > 0 && streams)
+    pl_tape_retype(tape, to->tensor[0], block->kind == PL_BLOCK_HEAD ? tape->normed : tape->stream);
   if (function->n_arguments > 0 && block->kind != PL_BLOCK_LATENT) /* whose vectors come from the data loader too */
     *(block->takes_data ? &tape->data : &tape->input) = to->tensor[0];
   for (int32_t i = 0; i < function->n_ops; i++) {

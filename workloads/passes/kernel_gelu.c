@@ -1,6 +1,7 @@
 /* GELU's form with tanh in PyTorch ops (`fused_gelu` of a profile): 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))),
  * 8 kernels forward and 11 backward, of which the op itself stands for the last. Autograd keeps the tanh and both
- * factors of the last product beside x. See workloads/passes/kernel_stepping.h.
+ * factors of the last product beside x. Under autocast the cube, all that is made of it and its derivative are fp32,
+ * and the casts are here that products around it make (kernel_autocast.c). See workloads/passes/kernel_stepping.h.
  */
 #include "workloads/passes/kernel_stepping.h"
 
@@ -16,6 +17,18 @@ static int32_t step(pl_kernel_stepping *own, const char *name, int32_t a, int32_
 
 static int32_t square(pl_kernel_stepping *own, const char *name, int32_t a) {
   return step(own, name, a, a);
+}
+
+static bool is_wide(const pl_kernel_stepping *own, int32_t value) {
+  pl_dtype dtype = (pl_dtype)own->finding.read.f->values[value].type.element;
+  return pl_framework_autocast(own->options->framework, dtype) != PL_AUTOCAST_OFF;
+}
+
+static int32_t widened(pl_kernel_stepping *own, const char *name, int32_t value) {
+  if (value == PL_IR_NONE) return PL_IR_NONE;
+  pl_ir_type type = own->function->values[value].type;
+  type.element = PL_IR_F32;
+  return pl_step_append(own, "cast", 1, &value, name, &type, reason);
 }
 
 static bool is_in_steps(const pl_kernel_stepping *own, int32_t value) {
@@ -40,10 +53,15 @@ static pl_gelu_parts *parts_of(pl_kernel_stepping *own, int32_t value) {
 void pl_step_gelu(pl_kernel_stepping *own, int32_t index) {
   int32_t value = pl_read_op(&own->finding.read, index)->inputs[0], x = own->map[value];
   if (!is_in_steps(own, x) || is_gated(own, index) || own->n_gelus == PL_GELUS_MAX) return;
-  int32_t inner = square(own, "gelu.cube.scaled", square(own, "gelu.cube", x));
+  bool wide = is_wide(own, value);
+  int32_t of = wide ? widened(own, "gelu.autocast", x) : x;
+  int32_t inner = square(own, "gelu.cube.scaled", square(own, "gelu.cube", of));
   inner = square(own, "gelu.inner.scaled", step(own, "gelu.inner", inner, x));
   int32_t tangent = square(own, "gelu.tanh", inner), half = square(own, "gelu.half", x);
-  own->gelus[own->n_gelus++] = (pl_gelu_parts){value, {half, step(own, "gelu.sum", tangent, x), tangent}};
+  int32_t sum = wide ? square(own, "gelu.sum", tangent) : step(own, "gelu.sum", tangent, x);
+  for (int i = 0; i < 2 && wide; i++) /* what the last product gives more, and its cast for the next one */
+    widened(own, "gelu.result", x);
+  own->gelus[own->n_gelus++] = (pl_gelu_parts){value, {half, sum, tangent}};
 }
 
 /* Beside `keep`, which is written: what else is kept of a gelu whose operand it keeps. */
@@ -58,10 +76,14 @@ static void take_parts(pl_kernel_stepping *own, int32_t value, int32_t made[PL_G
   const pl_gelu_parts *parts = parts_of(own, value);
   int32_t maker = pl_read_maker(&own->finding.read, value);
   const pl_ir_op *kept = pl_step_is(own, maker, "kept") ? pl_read_op(&own->finding.read, maker) : NULL;
-  for (int i = 0; i < PL_GELU_PARTS; i++)
+  pl_ir_type type = own->map[value] != PL_IR_NONE ? own->function->values[own->map[value]].type : (pl_ir_type){0};
+  for (int i = 0; i < PL_GELU_PARTS; i++) {
+    pl_ir_type part = type;
+    if (i > 0 && is_wide(own, value)) part.element = PL_IR_F32; /* not the half of x */
     made[i] = parts != NULL  ? parts->values[i]
-              : kept != NULL ? pl_step_kept_part(own, kept, part_names[i], &own->function->values[own->map[value]].type)
+              : kept != NULL ? pl_step_kept_part(own, kept, part_names[i], &part)
                              : own->map[value];
+  }
 }
 
 /* The last product's two derivatives, tanh's, the factors', the cube's (a square, a factor, a product), and two sums of
@@ -71,11 +93,17 @@ void pl_step_gelu_backward(pl_kernel_stepping *own, int32_t index) {
   int32_t dy = own->map[op->inputs[1]], x = own->map[op->inputs[0]], parts[PL_GELU_PARTS];
   if (!is_in_steps(own, dy) || x == PL_IR_NONE) return;
   take_parts(own, op->inputs[0], parts);
+  bool wide = is_wide(own, op->inputs[0]);
+  if (wide) {
+    square(own, "gelu.result", dy);
+    dy = widened(own, "gelu.autocast", dy);
+  }
   int32_t inner = step(own, "gelu.dsum", dy, parts[0]), dx = step(own, "gelu.dhalf", dy, parts[1]);
   dx = square(own, "gelu.dhalf.scaled", dx);
   inner = square(own, "gelu.dinner", step(own, "gelu.dtanh", inner, parts[2]));
   step(own, "gelu.dadd", dx, inner);
   int32_t cube = square(own, "gelu.dcube", inner),
-          factor = square(own, "gelu.square.scaled", square(own, "gelu.square", x));
+          power = wide ? widened(own, "gelu.square", x) : square(own, "gelu.square", x),
+          factor = square(own, "gelu.square.scaled", power);
   step(own, "gelu.dx", cube, factor);
 }

@@ -39,9 +39,12 @@ static int32_t sum(pl_kernel_stepping *own, const pl_ir_op *op, const char *name
 }
 
 int32_t pl_step_norm(pl_kernel_stepping *own, const pl_ir_op *op, int32_t wide, int32_t output) {
+  if (output == PL_IR_NONE) return PL_IR_NONE;
   int32_t row = sum(own, op, "mean", product(own, "squares", wide, wide));
   product(own, "rsqrt", product(own, "epsilon", row, row), row);
-  product(own, "scaled", wide, wide);
+  pl_autocast_form form =
+      pl_framework_autocast(own->options->framework, (pl_dtype)own->function->values[output].type.element);
+  if (form != PL_AUTOCAST_ALL) product(own, "scaled", wide, wide); /* else nothing is cast, neither in nor out */
   return product(own, "weighted", output, output);
 }
 

@@ -71,6 +71,9 @@ void pl_step_put_inputs_back(pl_kernel_stepping *own, int32_t index, const int32
 int32_t pl_step_norm(pl_kernel_stepping *own, const pl_ir_op *op, int32_t wide, int32_t output);
 void pl_step_norm_backward(pl_kernel_stepping *own, const pl_ir_op *op, int32_t wide, int32_t gradient);
 
+/* Behind an op that is written, what autocast launches besides. kernel_autocast.c */
+void pl_step_autocast(pl_kernel_stepping *own, int32_t index);
+
 /* Behind a gelu, or its derivative, what it has in steps; and behind a `keep` what is kept of them. kernel_gelu.c */
 void pl_step_gelu(pl_kernel_stepping *own, int32_t index);
 void pl_step_gelu_backward(pl_kernel_stepping *own, int32_t index);

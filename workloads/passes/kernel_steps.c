@@ -340,6 +340,7 @@ static void write_op(pl_kernel_stepping *own, int32_t index) {
     if (is_reduced_narrow(own, of))
       own->map[of] = cast(own, made, (uint8_t)reduced_element(own, of), "as gradients are reduced");
   }
+  pl_step_autocast(own, index);
 }
 
 /* Before its gradient, the softmax is made of the exponentials, in place. */

@@ -81,10 +81,11 @@ pl_training_state pl_training_state_of(const pl_job *job, int32_t dp) {
   if (framework->update.optimizer == PL_OPTIMIZER_SGD) return state_of_sgd(framework, job->dtype);
   if (framework->update.weights == PL_WEIGHTS_ALONE) return state_of_alone(framework, job->dtype, gradient);
   bool single = compute >= fp32_bytes; /* weights are their own master copy, beside momentum and variance */
+  bool wide = pl_framework_autocast(framework, job->dtype) == PL_AUTOCAST_ALL;
   bool own_master = single || framework->update.weights == PL_WEIGHTS_FP32;
   pl_training_state state = {.parameter_bytes = own_master ? fp32_bytes : compute,
                              .cast_bytes = own_master && !single ? compute : 0,
-                             .gathered_bytes = compute,
+                             .gathered_bytes = wide ? fp32_bytes : compute,
                              .gradient_bytes = gradient,
                              .reduced_bytes = reduced_bytes_of(framework, job->dtype, gradient),
                              .optimizer_bytes = moments_of(framework, fp32_bytes) + (own_master ? 0 : fp32_bytes),
