@@ -5,7 +5,7 @@
 #include "core/base/hash_index.h"
 #include "netmodel/collective/collective.h"
 #include "search/bound/lower_bound.h"
-#include "workloads/cost/block_cache.h"
+#include "workloads/lower/block_cache.h"
 #include "workloads/program/program.h"
 
 enum { PL_BOUND_FORWARD = 0, PL_BOUND_BACKWARD, PL_BOUND_PASSES, PL_BOUND_CHAINS = 8, PL_BOUND_PROFILES = 64 };

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "workloads/assign/stage_costs.h"
-#include "workloads/cost/block_cache.h"
+#include "workloads/lower/block_cache.h"
 
 enum { MOST_DEALS = 4 };
 

@@ -20,7 +20,7 @@
 #include "core/base/status.h"
 #include "core/graph/result.h"
 #include "netmodel/collective/topology_cache.h"
-#include "workloads/cost/block_cache.h"
+#include "workloads/lower/block_cache.h"
 #include "workloads/run/program_row.h"
 #include "workloads/run/siblings.h"
 

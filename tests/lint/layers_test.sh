@@ -10,7 +10,7 @@ layers=(core netmodel workloads search validation)
 declare -A rooms=(
   [core]="base system text cluster graph engine"
   [netmodel]="device simgrid make platform flow fold collective show"
-  [workloads]="ir trace formats language onnx framework block import derive layout fuse lower cost execute emit strategy launch tree passes program memory compile run assign command"
+  [workloads]="ir trace formats language onnx framework block import derive layout fuse cost lower execute emit strategy launch tree passes program memory compile run assign command"
   [search]="parallel results trace optimize space run bound method command"
   [validation]="statistics rows fit report command"
 )

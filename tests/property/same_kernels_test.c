@@ -1,5 +1,5 @@
 /* Tuples and programs launch the same kernels: those that a block is lowered to by itself (workloads/lower) and those
- * that the passes make of the whole program (workloads/passes/kernels.h) are compared block by block, forward and
+ * that the passes make of the whole program (workloads/fuse/kernels.h) are compared block by block, forward and
  * backward, under one framework's profile after another. Products and attention are the same, one for one, shapes and
  * FLOPs; all else moves as many bytes, but for what `ranges` names.
  */

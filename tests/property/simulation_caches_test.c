@@ -1,4 +1,4 @@
-/* Rows with the caches of a sweep's thread (netmodel/collective/topology_cache.h, workloads/cost/block_cache.h) equal
+/* Rows with the caches of a sweep's thread (netmodel/collective/topology_cache.h, workloads/lower/block_cache.h) equal
  * rows without, byte for byte: random candidates of whole spaces and jobs on random clusters, regular and lopsided, in
  * random order through one cache each that is now and then too small for what it holds. And the k-th request of a cache
  * to its arena fails, for every k: an error, and the cache is as good as new. */

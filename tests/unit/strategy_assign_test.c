@@ -11,8 +11,8 @@
 
 #include "tests/support/random.h"
 #include "tests/support/strategy_fixture.h"
-#include "workloads/cost/block_cache.h"
 #include "workloads/cost/op_cost.h"
+#include "workloads/lower/block_cache.h"
 #include "workloads/lower/block_program.h"
 
 static pl_device_profile plain_profile(double launch_s) {

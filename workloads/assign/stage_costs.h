@@ -29,7 +29,7 @@
 #define PL_WORKLOADS_STAGE_COSTS_H
 
 #include "workloads/assign/layer_assignment.h"
-#include "workloads/cost/block_cache.h"
+#include "workloads/lower/block_cache.h"
 #include "workloads/program/program.h"
 
 /* Arrays in the arena. */

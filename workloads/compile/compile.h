@@ -16,7 +16,7 @@
 #include "core/graph/graph.h"
 #include "workloads/compile/communication.h"
 #include "workloads/compile/origins.h"
-#include "workloads/cost/block_cache.h"
+#include "workloads/lower/block_cache.h"
 #include "workloads/memory/stage_memory.h"
 
 typedef struct pl_compile_options {

@@ -7,7 +7,7 @@
 #include "workloads/compile/block_scale.h"
 #include "workloads/compile/communication.h"
 #include "workloads/compile/compile.h"
-#include "workloads/cost/block_prices.h"
+#include "workloads/lower/block_prices.h"
 
 typedef enum pl_piece_kind {
   PL_PIECE_WORK = 0,   /* segment on the compute stream */

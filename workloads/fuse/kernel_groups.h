@@ -3,7 +3,7 @@
  * Ops are joined to groups (a union of sets); what is in no group launches a kernel of its own, or none. Patterns join
  * what a framework's profile says; an op that only gives another view, between two members of a group, joins it too. A
  * group that cannot be launched at once, because something outside of it needs one of its values to make another, is
- * taken apart again where the function is written (workloads/passes/kernels.c).
+ * taken apart again where the function is written (workloads/fuse/kernels.c).
  */
 #ifndef PL_WORKLOADS_KERNEL_GROUPS_H
 #define PL_WORKLOADS_KERNEL_GROUPS_H

@@ -1,5 +1,5 @@
 /* Reading a function: who makes its values and who computes with them, and what its ops are to those who look for
- * kernels in it, the pass that writes kernels of programs (workloads/passes/kernels.h) and the lowering of blocks
+ * kernels in it, the pass that writes kernels of programs (workloads/fuse/kernels.h) and the lowering of blocks
  * (workloads/lower).
  */
 #ifndef PL_WORKLOADS_READING_H

@@ -1,6 +1,6 @@
 /* What mixes tokens in place of attention, in the program language, in whole values: the state space of Mamba 2 (Dao
  * and Gu 2024, section 7) and the gated delta rule of Qwen3-Next (Yang et al. 2024). The projections that classes pack
- * into one matrix are apart, by what they make; kernels are packed again (workloads/passes/kernel_products.c). */
+ * into one matrix are apart, by what they make; kernels are packed again (workloads/fuse/kernel_products.c). */
 #include <math.h>
 
 #include "workloads/import/program_write.h"

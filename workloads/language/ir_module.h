@@ -6,7 +6,7 @@
  *   distributed   the same for the devices of a mesh: values have     the strategy's  passes/partition
  *                 layouts, collectives and sends stand where layouts
  *                 need them
- *   kernels       the same as a framework launches it: ops that are one    the strategy's  passes/kernels
+ *   kernels       the same as a framework launches it: ops that are one    the strategy's  fuse/kernels
  *                 kernel are functions that `kernel` calls
  *
  * A module has functions and classes. A function is a list of ops in program order over values that are assigned once

@@ -2,7 +2,7 @@
  * it to the tape, derives the rest and copies the result to the arena.
  *
  * Some 20 us a block, nearly all of it the function. The strategies of a sweep cut blocks in few ways, so what is made
- * once is kept (workloads/cost/block_cache.h, one for each thread); functions by themselves are not.
+ * once is kept (workloads/lower/block_cache.h, one for each thread); functions by themselves are not.
  */
 #include <string.h>
 

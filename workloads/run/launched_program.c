@@ -1,8 +1,8 @@
 /* See workloads/run/launched_program.h. */
 #include "workloads/run/launched_program.h"
 
+#include "workloads/fuse/kernels.h"
 #include "workloads/memory/program_memory.h"
-#include "workloads/passes/kernels.h"
 #include "workloads/passes/program_of.h"
 #include "workloads/program/program.h"
 

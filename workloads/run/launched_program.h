@@ -1,4 +1,4 @@
-/* What devices launch for a program (workloads/passes/kernels.h): made of a job's distributed program. */
+/* What devices launch for a program (workloads/fuse/kernels.h): made of a job's distributed program. */
 #ifndef PL_WORKLOADS_LAUNCHED_PROGRAM_H
 #define PL_WORKLOADS_LAUNCHED_PROGRAM_H
 

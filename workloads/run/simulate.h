@@ -8,7 +8,7 @@
 #include "core/graph/result.h"
 #include "netmodel/collective/topology_cache.h"
 #include "netmodel/flow/networks.h"
-#include "workloads/cost/block_cache.h"
+#include "workloads/lower/block_cache.h"
 #include "workloads/run/collective_entries.h"
 #include "workloads/run/explanation.h"
 #include "workloads/run/interval.h"

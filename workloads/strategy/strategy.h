@@ -209,7 +209,7 @@ pl_code pl_strategy_assign_unplaced(pl_strategy *strategy, const pl_model *model
 /* Boundaries begin at 0, end at the number of blocks and rise strictly: what every recipe gives and a given assignment
  * must have. `boundary` is there. */
 bool pl_strategy_is_cut(const pl_strategy *strategy, const pl_model *model);
-/* The same with prices from a cache (workloads/cost/block_cache.h), which begins anew; NULL = none. */
+/* The same with prices from a cache (workloads/lower/block_cache.h), which begins anew; NULL = none. */
 struct pl_block_cache;
 pl_code pl_strategy_assign_cached(pl_strategy *strategy, const pl_model *model, const pl_job *job,
                                   const pl_cluster *cluster, struct pl_block_cache *cache, pl_arena *arena,

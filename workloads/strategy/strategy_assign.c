@@ -19,7 +19,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "workloads/cost/block_cache.h"
+#include "workloads/lower/block_cache.h"
 #include "workloads/strategy/strategy.h"
 
 /* One profile is in `prefix` as prefix[p][i]: time of the first i layers on it; embedding in layer 0, the tail in the

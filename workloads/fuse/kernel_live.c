@@ -1,8 +1,8 @@
 /* What nobody asks a function for: results that no call reads, as the gradient of data, and what makes nothing else.
  * Frameworks do not compute it. What an op gives that nobody at all reads stays: whoever wrote it wanted it. See
- * workloads/passes/kernel_steps.h.
+ * workloads/fuse/kernel_steps.h.
  */
-#include "workloads/passes/kernel_steps.h"
+#include "workloads/fuse/kernel_steps.h"
 
 #include "workloads/language/ir_table.h"
 

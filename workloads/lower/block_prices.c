@@ -1,5 +1,5 @@
-/* See workloads/cost/block_prices.h. */
-#include "workloads/cost/block_prices.h"
+/* See workloads/lower/block_prices.h. */
+#include "workloads/lower/block_prices.h"
 
 static void price(const pl_op_list *list, const pl_device_profile *profile, pl_arena *arena, const pl_op_time **times,
                   const pl_ticks **ticks) {

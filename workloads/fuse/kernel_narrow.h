@@ -2,7 +2,7 @@
  * each linear layer, and for both products of its backward pass at once; what sequence parallelism gathers, and what is
  * kept for the backward pass, is the cast one where nothing else reads it. Weights in the narrow type are at hand
  * (their casts are not modelled). Of `fp8_scaling`: with `dynamic` and without a tensor group inputs are kept as they
- * are and cast once more for the weights' gradients. Internal to workloads/passes/kernel*.c.
+ * are and cast once more for the weights' gradients. Internal to workloads/fuse/kernel*.c.
  *
  * After Transformer Engine, pytorch/module/{linear,layernorm_linear,base}.py (grad_output_preprocess casts before it
  * gathers), and torchao's float8_linear.py.

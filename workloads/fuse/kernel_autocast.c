@@ -2,11 +2,11 @@
  * softmaxes in fp32, of weights where those are fp32, and what fp32 sums move more. Types stay as the program has them:
  * these ops say what is moved and launched, as many bytes as block_tape.c has of tuples, and compute nothing that
  * anybody reads. Not here: what is kept wider, GELU in steps (kernel_gelu.c), weights of layers that are computed
- * again. See workloads/passes/kernel_stepping.h.
+ * again. See workloads/fuse/kernel_stepping.h.
  */
 #include <string.h>
 
-#include "workloads/passes/kernel_stepping.h"
+#include "workloads/fuse/kernel_stepping.h"
 
 /* 2 bytes read and 4 written, as many as the other way round. */
 static int32_t cast(pl_kernel_stepping *own, int32_t value, const char *name) {

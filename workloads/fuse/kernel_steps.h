@@ -1,11 +1,11 @@
 /* What a framework launches besides the ops of a program, or in more steps than the program has: casts of gradients to
  * the type of their buffers and of their reduction, norms in PyTorch ops, the loss's division. A program in, the same
- * with these ops out: functions keep their places. Internal to workloads/passes/kernel*.c. */
+ * with these ops out: functions keep their places. Internal to workloads/fuse/kernel*.c. */
 #ifndef PL_WORKLOADS_KERNEL_STEPS_H
 #define PL_WORKLOADS_KERNEL_STEPS_H
 
+#include "workloads/fuse/kernels.h"
 #include "workloads/language/ir_table.h"
-#include "workloads/passes/kernels.h"
 
 pl_code pl_kernel_steps(const pl_ir_module *module, const pl_kernels_options *options, pl_arena *arena,
                         pl_ir_module *made, pl_error *error);

@@ -1,9 +1,9 @@
 /* GELU's form with tanh in PyTorch ops (`fused_gelu` of a profile): 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))),
  * 8 kernels forward and 11 backward, of which the op itself stands for the last. Autograd keeps the tanh and both
  * factors of the last product beside x. Under autocast the cube, all that is made of it and its derivative are fp32,
- * and the casts are here that products around it make (kernel_autocast.c). See workloads/passes/kernel_stepping.h.
+ * and the casts are here that products around it make (kernel_autocast.c). See workloads/fuse/kernel_stepping.h.
  */
-#include "workloads/passes/kernel_stepping.h"
+#include "workloads/fuse/kernel_stepping.h"
 
 static const char *const reason = "gelu in steps";
 static const char *const part_names[PL_GELU_PARTS] = {"half", "sum", "tanh"};

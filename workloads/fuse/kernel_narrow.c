@@ -1,11 +1,11 @@
-/* See workloads/passes/kernel_narrow.h. */
-#include "workloads/passes/kernel_narrow.h"
+/* See workloads/fuse/kernel_narrow.h. */
+#include "workloads/fuse/kernel_narrow.h"
 
 #include <string.h>
 
 #include "workloads/language/ir_place.h"
 #include "workloads/language/ir_product.h"
-#include "workloads/passes/kernel_steps.h"
+#include "workloads/fuse/kernel_steps.h"
 
 static const char *const reason = "for products in it";
 

@@ -1,10 +1,10 @@
 /* An RMS norm in PyTorch ops (`fused_norm` of a profile): 8 kernels forward and 17 backward with those of a number a
  * row, bytes and all as workloads/lower/lower_norm.c and backward_norm.c have them. The op stands for the cast of its
  * result, and back for that of its gradient with what a row's number is spread to; the others say what is moved, and
- * compute nothing that anybody reads. See workloads/passes/kernel_stepping.h.
+ * compute nothing that anybody reads. See workloads/fuse/kernel_stepping.h.
  */
 #include "workloads/language/ir_operands.h"
-#include "workloads/passes/kernel_stepping.h"
+#include "workloads/fuse/kernel_stepping.h"
 
 static int32_t step(pl_kernel_stepping *own, const char *row, const char *name, int32_t a, int32_t b) {
   const int32_t pair[] = {a, b};

@@ -1,9 +1,9 @@
 /* Copies of what products over a tensor group read (`copies_inputs`, Paddle's c_identity): without sequence parallelism
  * every product of a value that all ranks have with a weight that is cut by its outputs works on a copy, one for each
  * of those that are one kernel, all in one tensor, which stays for the backward pass in place of the value; so do both
- * products of the gradient of a sum. See workloads/passes/kernel_stepping.h.
+ * products of the gradient of a sum. See workloads/fuse/kernel_stepping.h.
  */
-#include "workloads/passes/kernel_stepping.h"
+#include "workloads/fuse/kernel_stepping.h"
 
 static bool is_tensor_axis(const pl_kernel_stepping *own, int32_t axis) {
   return pl_ir_axis_is_of_tensors(own->to->mesh.axes[axis].name.text);

@@ -1,9 +1,9 @@
-/* See workloads/passes/kernel_steps.h. */
-#include "workloads/passes/kernel_steps.h"
+/* See workloads/fuse/kernel_steps.h. */
+#include "workloads/fuse/kernel_steps.h"
 
 #include <string.h>
 
-#include "workloads/passes/kernel_stepping.h"
+#include "workloads/fuse/kernel_stepping.h"
 
 int32_t pl_kernel_copy(pl_ir_module *module, pl_ir_function *to, const pl_ir_function *from, const pl_ir_op *op,
                        const int32_t *map, int32_t callee) {

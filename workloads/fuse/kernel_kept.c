@@ -1,8 +1,8 @@
 /* What functions keep otherwise than the program says, because the kernels that read it make it again: exponentials of
  * a loss, squared activations, activations of a gate; and norms in steps, which keep the copy that they work on. See
- * workloads/passes/kernel_stepping.h.
+ * workloads/fuse/kernel_stepping.h.
  */
-#include "workloads/passes/kernel_stepping.h"
+#include "workloads/fuse/kernel_stepping.h"
 
 #include <string.h>
 

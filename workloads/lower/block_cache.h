@@ -14,8 +14,8 @@
 #define PL_WORKLOADS_BLOCK_CACHE_H
 
 #include "core/base/hash_index.h"
-#include "workloads/cost/block_prices.h"
 #include "workloads/lower/block_functions.h"
+#include "workloads/lower/block_prices.h"
 
 enum { PL_BLOCK_CACHE_BYTES = 1 << 23 }; /* the limit of a sweep's threads: some 400 shards of a GPT */
 

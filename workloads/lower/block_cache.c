@@ -1,5 +1,5 @@
-/* See workloads/cost/block_cache.h. */
-#include "workloads/cost/block_cache.h"
+/* See workloads/lower/block_cache.h. */
+#include "workloads/lower/block_cache.h"
 
 #include <string.h>
 

@@ -1,10 +1,10 @@
 /* Writing a function in steps (kernel_steps.c), and what it keeps otherwise (kernel_kept.c): what both hold. Internal
- * to workloads/passes/kernel*.c. */
+ * to workloads/fuse/kernel*.c. */
 #ifndef PL_WORKLOADS_KERNEL_STEPPING_H
 #define PL_WORKLOADS_KERNEL_STEPPING_H
 
 #include "workloads/fuse/kernel_groups.h"
-#include "workloads/passes/kernel_steps.h"
+#include "workloads/fuse/kernel_steps.h"
 
 /* What a gelu in steps makes between its operand and its result. */
 enum { PL_GELU_PARTS = 3, PL_GELUS_MAX = 16 };

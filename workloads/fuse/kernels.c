@@ -1,15 +1,15 @@
-/* See workloads/passes/kernels.h: functions written again, with what is one kernel in functions of their own.
+/* See workloads/fuse/kernels.h: functions written again, with what is one kernel in functions of their own.
  *
  * Ops are written in their order, a kernel where its first op stood, whatever it needs in front of it. Where that
  * cannot be, because a kernel would need what is made of what it makes, its ops stay by themselves.
  */
-#include "workloads/passes/kernels.h"
+#include "workloads/fuse/kernels.h"
 
 #include <string.h>
 
 #include "workloads/fuse/kernel_groups.h"
-#include "workloads/passes/kernel_narrow.h"
-#include "workloads/passes/kernel_steps.h"
+#include "workloads/fuse/kernel_narrow.h"
+#include "workloads/fuse/kernel_steps.h"
 
 typedef enum writing_mark { UNSEEN = 0, UNDER_WAY, WRITTEN } writing_mark;
 

@@ -3,9 +3,9 @@
  * tensor of their own as they are rotated. Back, keys' and values' gradients are packed, the queries' is copied, and
  * all three are packed and permuted. Where a
  * gated activation is several kernels, the gradients of gate and up projection, which are one weight, are packed. See
- * workloads/passes/kernel_stepping.h.
+ * workloads/fuse/kernel_stepping.h.
  */
-#include "workloads/passes/kernel_stepping.h"
+#include "workloads/fuse/kernel_stepping.h"
 
 /* Steps, as copies say them: those of one are one kernel (workloads/fuse/kernel_gradients.c). */
 static const int all_forward[] = {1, 0}, keys_forward[] = {1, 2, 3, 0}, queries_back[] = {5, 6, 7, 0},

@@ -1,10 +1,10 @@
 /* Values that a fused kernel makes again in the backward pass instead of reading them: of act(gate) * up, where that is
  * one kernel, the activation of what is kept anyhow; of a loss in one kernel the exponentials of the logits. See
- * workloads/passes/kernel_steps.h.
+ * workloads/fuse/kernel_steps.h.
  */
 #include <string.h>
 
-#include "workloads/passes/kernel_steps.h"
+#include "workloads/fuse/kernel_steps.h"
 
 static bool is(const pl_ir_op *op, const char *row) {
   return pl_ir_op_is(op, row);
