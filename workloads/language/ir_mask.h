@@ -1,5 +1,5 @@
 /* Which keys a query sees, and by how much its scores fall with the distance: of `attention`, and of `mask`, where
- * attention is written down in steps (workloads/passes/unfuse.h).
+ * attention is written down in steps (workloads/derive/unfuse.h).
  *
  *   y[s, t] = a[s, t] - slope |s - t|   where s sees t; else `otherwise`, after whose exponential nothing is left
  */

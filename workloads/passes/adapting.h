@@ -2,8 +2,8 @@
 #ifndef PL_WORKLOADS_ADAPTING_H
 #define PL_WORKLOADS_ADAPTING_H
 
+#include "workloads/derive/rewrite.h"
 #include "workloads/passes/adapt.h"
-#include "workloads/passes/rewrite.h"
 
 /* Into how many parts axes that activations are cut on take dimension `dim` of a value of this type. */
 int32_t pl_adapting_parts(const pl_layout_rules *rules, const pl_ir_type *type, pl_ir_name dim);

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "workloads/derive/differentiate.h"
+#include "workloads/derive/unfuse.h"
 #include "workloads/import/program_build.h"
 #include "workloads/passes/adapt.h"
 #include "workloads/passes/partition.h"
-#include "workloads/passes/unfuse.h"
 
 /* Of a recipe's functions layers are what recomputation acts on. */
 static bool recomputes(const pl_tree_plan *plan, int32_t function) {

@@ -1,11 +1,11 @@
-/* See workloads/passes/unfuse.h. */
-#include "workloads/passes/unfuse.h"
+/* See workloads/derive/unfuse.h. */
+#include "workloads/derive/unfuse.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "workloads/derive/rewrite.h"
 #include "workloads/language/ir_attention.h"
-#include "workloads/passes/rewrite.h"
 
 enum { MASK_ATTRIBUTES = 5 };
 
@@ -72,7 +72,7 @@ static void write(const void *context, pl_rewriting *own, const pl_ir_op *op) {
   const pl_ir_attribute over = pl_ir_names("over", 1, &dims.t.name);
   int32_t at =
       product(own, "scores", own->made[op->inputs[0]], own->made[op->inputs[1]], dims.d.name, &types[0], &dims.t.name);
-  at = append(own, "scale", "scores", 1, &at, 1, &scale);
+  at = append(own, "scale", "scaled", 1, &at, 1, &scale);
   if (dims.has_positions) at = mask(own, op, at);
   at = append(own, "softmax", "probabilities", 1, &at, 1, &over);
   if (pl_ir_real_of(op, "p", 0) > 0) {

@@ -1,5 +1,5 @@
-/* See workloads/passes/rewrite.h. */
-#include "workloads/passes/rewrite.h"
+/* See workloads/derive/rewrite.h. */
+#include "workloads/derive/rewrite.h"
 
 enum { OPERANDS_MAX = 64 };
 
