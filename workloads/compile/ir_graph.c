@@ -377,7 +377,7 @@ pl_code pl_ir_graph_maker_take(const pl_cluster *cluster, const pl_ir_module *mo
                           .kernel = pl_ir_row_of("kernel"),
                           .routing = pl_ir_routing_of(module)};
   own->prices = PL_TAKE(arena, pl_ir_price *, (size_t)module->n_functions * PL_IR_GRAPH_CATEGORIES);
-  own->again = PL_TAKE(arena, bool *, (size_t)module->n_functions + 1);
+  own->again = PL_TAKE(arena, const bool *, (size_t)module->n_functions + 1);
   own->doings = PL_TAKE(arena, pl_ir_doing, (size_t)module->n_functions + 1);
   own->reductions = PL_TAKE(arena, pl_ir_reductions, (size_t)module->n_classes + 1);
   if (!moves_otherwise(module)) own->passes = PL_TAKE(arena, pl_ir_passes, (size_t)module->n_classes + 1);

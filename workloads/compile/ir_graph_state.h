@@ -262,7 +262,7 @@ typedef struct pl_ir_graphing {
   pl_ir_prefix *prefix; /* NULL: of no instance */
   pl_ir_doing *doings;  /* per function; filled when it first runs */
   pl_ir_price **prices; /* per function and category, by op; NULL: not yet asked for */
-  bool **again;         /* per function, by op: made again in a backward pass; NULL: not yet asked for */
+  const bool **again;   /* per function, by op: made again in a backward pass; NULL: not yet asked for */
   pl_ir_load *loads;    /* per function, forward and backward */
   const pl_ir_load *step;
   bool is_late;

@@ -3,6 +3,7 @@
 
 #include "workloads/compile/ir_graph_state.h"
 #include "workloads/cost/ir_kernel.h"
+#include "workloads/language/ir_again.h"
 
 static bool time_of(const pl_ir_graphing *own, const pl_device_profile *profile, const pl_ir_op *op,
                     pl_category category, pl_op *kernel, pl_op_time *time) {
@@ -12,26 +13,11 @@ static bool time_of(const pl_ir_graphing *own, const pl_device_profile *profile,
              : pl_ir_op_time(profile, &own->module->mesh, f, op, category, kernel, time);
 }
 
-/* Per op of a backward function: it makes a forward value again, which no gradient that the function is handed has part
- * in. NULL: no memory. */
+/* Per op of a backward function: it makes a forward value again. NULL: no memory. */
 static const bool *made_again(pl_ir_graphing *own, int32_t function) {
-  const pl_ir_function *f = own->module->functions[function];
-  if (own->again[function] != NULL) return own->again[function];
-  bool *again = own->again[function] = PL_TAKE(own->arena, bool, f->n_ops + 1);
-  bool *of_gradients = PL_TAKE(own->arena, bool, f->n_values + 1);
-  if (again == NULL || of_gradients == NULL) return NULL;
-  for (int32_t i = 0; i < f->n_arguments; i++)
-    of_gradients[i] = true;
-  for (int32_t i = 0; i < f->n_ops; i++) {
-    const pl_ir_op *op = &f->ops[i];
-    bool reads = f->n_arguments == 0 || op->n_inputs == 0;
-    for (int32_t k = 0; k < op->n_inputs; k++)
-      reads = reads || of_gradients[op->inputs[k]];
-    again[i] = !reads;
-    for (int32_t k = 0; k < op->n_outputs; k++)
-      of_gradients[op->first_output + k] = reads && op->n_inputs > 0;
-  }
-  return again;
+  if (own->again[function] == NULL)
+    own->again[function] = pl_ir_again_take(own->module->functions[function], own->arena);
+  return own->again[function];
 }
 
 /* Of an op that nobody has asked for before. */

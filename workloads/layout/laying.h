@@ -7,10 +7,13 @@
 
 enum { PL_VARIANTS_MAX = 8 };
 
-/* A value of the training program, as it lies in the distributed function: as it was made, and converted since. */
+/* A value of the training program, as it lies in the distributed function: as it was made, and converted since. What is
+ * exchanged when a forward pass is made again is that pass's own: a gradient that reads the same value has it exchanged
+ * once more, as frameworks do, which keep a rank's part in between. */
 typedef struct pl_variants {
   int32_t n;
   int32_t value[PL_VARIANTS_MAX];
+  bool again[PL_VARIANTS_MAX]; /* made for an op of such a pass, of a value that it makes */
 } pl_variants;
 
 /* Layouts that several functions must agree on, by name. */
@@ -58,6 +61,8 @@ typedef struct pl_laying {
   const char *const *fed;         /* per value of `from`: path of the parameter whose gradient it is; NULL: none */
   const pl_ir_op *const *stored;  /* per value of `from`: the store that takes it; NULL: none */
   bool update;                    /* parameters change here: every dimension may be cut */
+  const bool *again;              /* per op of `from`: it makes a forward value again, which no gradient has part in */
+  bool lays_again;                /* that of the op that is being laid out */
 } pl_laying;
 
 pl_code pl_laying_init(pl_laying *part, pl_partitioning *own, const pl_ir_function *from, pl_ir_function *to,

@@ -125,15 +125,28 @@ static int32_t change_made(pl_laying *part, int32_t value, const change *made, c
                                       .callee = PL_IR_NONE});
 }
 
-static int32_t known(const pl_laying *part, const pl_variants *variants, const pl_ir_type *wanted) {
+/* Whether the op that is laid out makes a forward pass again, and the value is one of that pass, or was kept for it. */
+static bool is_of_pass(const pl_laying *part, int32_t value) {
+  int32_t maker = part->from->values[value].op;
+  bool kept = maker != PL_IR_NONE && pl_ir_op_is(&part->from->ops[maker], "kept");
+  return part->lays_again && maker != PL_IR_NONE && (kept || part->again[maker]);
+}
+
+static int32_t known(const pl_laying *part, int32_t value, const pl_ir_type *wanted) {
+  const pl_variants *variants = &part->variants[value];
+  bool again = is_of_pass(part, value);
   for (int32_t i = 0; i < variants->n; i++)
-    if (memcmp(part->to->values[variants->value[i]].type.on, wanted->on, sizeof(wanted->on)) == 0)
+    if ((i == 0 || variants->again[i] == again) &&
+        memcmp(part->to->values[variants->value[i]].type.on, wanted->on, sizeof(wanted->on)) == 0)
       return variants->value[i];
   return PL_IR_NONE;
 }
 
-static void remember(pl_variants *variants, int32_t value) {
-  if (variants->n < PL_VARIANTS_MAX) variants->value[variants->n++] = value;
+static void remember(pl_laying *part, int32_t value, int32_t made) {
+  pl_variants *variants = &part->variants[value];
+  if (variants->n == PL_VARIANTS_MAX) return;
+  variants->again[variants->n] = is_of_pass(part, value);
+  variants->value[variants->n++] = made;
 }
 
 /* One change after the other, as long as one can be made; the rest is left. */
@@ -152,7 +165,7 @@ static pl_code make_changes(pl_laying *part, int32_t value, const pl_ir_type *wa
     if (i == left) return PL_OK;
     *at = change_made(part, *at, &changes[i], reason);
     if (*at == PL_IR_NONE) return pl_fail_memory(error, "the distributed program");
-    remember(&part->variants[value], *at);
+    remember(part, value, *at);
     for (; i + 1 < left; i++)
       changes[i] = changes[i + 1];
   }
@@ -236,7 +249,7 @@ static pl_code convert_cheapest(pl_laying *part, int32_t value, int32_t n, const
   for (int32_t i = 0; i < route.n; i++) {
     at = change_made(part, at, &route.changes[i], why);
     if (at == PL_IR_NONE) return pl_fail_memory(error, "the distributed program");
-    remember(&part->variants[value], at);
+    remember(part, value, at);
   }
   *converted = at;
   return PL_OK;
@@ -245,7 +258,7 @@ static pl_code convert_cheapest(pl_laying *part, int32_t value, int32_t n, const
 /* From `at`, or from any of the value's variants. */
 static pl_code convert(pl_laying *part, int32_t value, int32_t at, const pl_ir_type *wanted, const char *reason,
                        int32_t *converted, pl_error *error) {
-  *converted = known(part, &part->variants[value], wanted);
+  *converted = known(part, value, wanted);
   if (*converted != PL_IR_NONE) return PL_OK;
   if (part->own->prices != NULL) {
     const pl_variants *all = &part->variants[value];

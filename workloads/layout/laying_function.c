@@ -1,6 +1,7 @@
 /* See workloads/layout/laying.h: a whole function, op by op, and what functions must agree on. */
 #include <string.h>
 
+#include "workloads/language/ir_again.h"
 #include "workloads/layout/laying.h"
 
 static bool is_row(const pl_ir_op *op, const char *name) {
@@ -15,7 +16,11 @@ static bool is_late(const pl_ir_op *op) {
 static pl_code lay_ops(pl_laying *part, pl_error *error) {
   for (int late = 0; late < 2; late++)
     for (int32_t i = 0; i < part->from->n_ops; i++)
-      if (is_late(&part->from->ops[i]) == (late == 1)) PL_TRY(pl_laying_op(part, &part->from->ops[i], error));
+      if (is_late(&part->from->ops[i]) == (late == 1)) {
+        part->lays_again = part->again[i];
+        PL_TRY(pl_laying_op(part, &part->from->ops[i], error));
+      }
+  part->lays_again = false;
   return PL_OK;
 }
 
@@ -44,7 +49,8 @@ pl_code pl_laying_init(pl_laying *part, pl_partitioning *own, const pl_ir_functi
   part->handing = own->leaves != NULL ? own->leaves->of_function(own->leaves->context, from) : own->rules;
   part->rules = part->handing;
   part->variants = PL_TAKE(own->scratch, pl_variants, from->n_values + 1);
-  if (fed == NULL || stored == NULL || part->variants == NULL || to == NULL)
+  part->again = pl_ir_again_take_if_derived(from, own->scratch);
+  if (fed == NULL || stored == NULL || part->variants == NULL || part->again == NULL || to == NULL)
     return pl_fail_memory(error, "the distributed program");
   for (int32_t i = 0; i < from->n_ops; i++) {
     const pl_ir_op *op = &from->ops[i];
