@@ -41,6 +41,7 @@ typedef struct pl_draft {
   int32_t *again;    /* per op of `function`: the forward op whose result it makes or reads again; PL_IR_NONE: none */
   bool *makes_again; /* per op of the forward function: decided beforehand (recompute.c) */
   bool *needed;      /* per op of the forward function: scratch of recompute.c */
+  int32_t deriving;  /* the op whose derivative is written; PL_IR_NONE: none */
   int32_t room, *results; /* gradients of the arguments that are given, n_results of them */
   int32_t n_results;
 } pl_draft;
@@ -52,6 +53,9 @@ int32_t pl_recompute_see(pl_ir_differ *differ, int32_t value);
 /* Values that any function of the same instance can read again, at no cost: parameters, data, kept values ... */
 bool pl_backward_is_reread(const pl_backward_rows *rows, const pl_ir_op *op);
 
+/* recompute.c: of a part that is made again by itself, before the derivative of its last op: all of it, to that op,
+ * whose result others have kept. False: no memory. */
+bool pl_recompute_part(pl_draft *draft, int32_t op);
 /* recompute.c: of a function that is made again, behind all derivatives: what a checkpoint makes though no derivative
  * reads it. False: no memory. */
 bool pl_recompute_rest(pl_draft *draft);

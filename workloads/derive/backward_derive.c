@@ -168,13 +168,18 @@ pl_code pl_backward_derive(pl_draft *draft, pl_error *error) {
                                  .context = draft};
   pass->derived[draft->of].has_loss = ops_have_loss(pass, forward);
   PL_TRY(pl_recompute_decide(draft, error));
+  draft->deriving = PL_IR_NONE;
   begin(draft);
   for (int32_t i = forward->n_ops; i-- > 0 && !arena->failed;) {
     int32_t before = draft->function.n_ops;
+    draft->deriving = i;
+    if (has_gradient(draft, &forward->ops[i]) && !pl_recompute_part(draft, i))
+      return pl_fail_memory(error, "a backward function");
     PL_TRY(derive_op(draft, &forward->ops[i], error));
     note_origin(draft, &forward->ops[i], before);
   }
   int32_t before = draft->function.n_ops;
+  draft->deriving = PL_IR_NONE;
   if (!pl_recompute_rest(draft)) return pl_fail_memory(error, "a backward function");
   if (forward->n_ops > 0) note_origin(draft, &forward->ops[forward->n_ops - 1], before);
   return finish(draft, error);

@@ -73,9 +73,10 @@ static void mark(cutting *cut, bool splits) {
     need_value(cut, draft->results[i], IN_B);
   for (int32_t i = 0; i < function->n_ops; i++)
     if (has_effect(&function->ops[i]) && (!splits || !is_row(cut, i, rows->accumulate))) cut->in[i] |= IN_B;
-  bool all = draft->pass->derived[draft->of].recompute == PL_RECOMPUTE_FULL; /* that is made again */
-  for (int32_t i = 0; all && i < function->n_ops; i++)
-    if (is_early(cut, i) && draft->again[i] >= 0) cut->in[i] |= IN_B;
+  uint8_t what = draft->pass->derived[draft->of].recompute;
+  bool all = what == PL_RECOMPUTE_FULL, part = what == PL_RECOMPUTE_SELECTIVE; /* that is made again */
+  for (int32_t i = 0; (all || part) && i < function->n_ops; i++)
+    if (is_early(cut, i) && draft->again[i] >= 0 && (all || !is_row(cut, i, rows->kept))) cut->in[i] |= IN_B;
   spread_need(cut, IN_B);
   if (!splits) return;
   for (int32_t i = 0; i < function->n_ops; i++) {
@@ -218,10 +219,10 @@ static void write_forward(cutting *cut, pl_ir_function *to) {
   const pl_ir_function *forward = cut->draft->differ.forward, *draft = &cut->draft->function;
   bool *kept = PL_TAKE(arena_of(cut), bool, forward->n_values + 1);
   if (kept == NULL) return;
-  for (int32_t i = 0; i < forward->n_values; i++) {
-    int32_t seen = cut->draft->differ.seen[i];
-    int32_t maker = seen != PL_IR_NONE ? draft->values[seen].op : PL_IR_NONE;
-    kept[i] = maker != PL_IR_NONE && is_row(cut, maker, pass->rows.kept) && cut->in[maker] != LEFT_OUT;
+  for (int32_t i = 0; i < draft->n_ops; i++) {
+    if (!is_row(cut, i, pass->rows.kept) || cut->in[i] == LEFT_OUT) continue;
+    int32_t value = pl_ir_value_find(forward, draft->ops[i].path);
+    if (value != PL_IR_NONE) kept[value] = true;
   }
   for (int32_t i = 0; i < forward->n_arguments; i++)
     pl_ir_argument(pass->training, to, forward->values[i].name, &forward->values[i].type);

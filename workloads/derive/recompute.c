@@ -169,7 +169,10 @@ static bool append_again(pl_draft *draft, int32_t op_index) {
 }
 
 static bool is_there(const pl_draft *draft, int32_t op) {
-  return draft->differ.seen[draft->differ.forward->ops[op].first_output] != PL_IR_NONE;
+  const pl_ir_op *is = &draft->differ.forward->ops[op];
+  for (int32_t i = 0; i < is->n_outputs; i++)
+    if (draft->differ.seen[is->first_output + i] == PL_IR_NONE) return false;
+  return true;
 }
 
 /* What the op needs that is made again too comes first, in program order: O(ops). */
@@ -187,11 +190,35 @@ static bool make_again(pl_draft *draft, int32_t op_index) {
   return true;
 }
 
+/* What is computed behind a part that is made again keeps what it was given: it is outside of the checkpoint. */
+static bool leaves_part(const pl_draft *draft, int32_t maker) {
+  if (draft->pass->derived[draft->of].recompute != PL_RECOMPUTE_SELECTIVE || draft->deriving == PL_IR_NONE)
+    return false;
+  const pl_ir_op *op = &draft->differ.forward->ops[maker];
+  bool reread = pl_backward_is_reread(&draft->pass->rows, op) || op->row == draft->pass->rows.rename;
+  return !reread && !draft->makes_again[draft->deriving];
+}
+
 int32_t pl_recompute_see(pl_ir_differ *differ, int32_t value) {
   pl_draft *draft = (pl_draft *)differ->context;
   int32_t op = differ->forward->values[value].op;
-  if (op == PL_IR_NONE || !draft->makes_again[op]) return kept(draft, value);
+  if (op == PL_IR_NONE || !draft->makes_again[op] || leaves_part(draft, op)) return kept(draft, value);
   return make_again(draft, op) ? draft->differ.seen[value] : PL_IR_NONE;
+}
+
+bool pl_recompute_part(pl_draft *draft, int32_t op) {
+  const pl_ir_function *forward = draft->differ.forward;
+  const pl_ir_op *is = &forward->ops[op];
+  bool reread = pl_backward_is_reread(&draft->pass->rows, is) || is->row == draft->pass->rows.rename, leaves = false;
+  if (draft->pass->derived[draft->of].recompute != PL_RECOMPUTE_SELECTIVE || !draft->makes_again[op] || reread)
+    return true;
+  for (int32_t i = op + 1; i < forward->n_ops; i++)
+    for (int32_t k = 0; k < forward->ops[i].n_inputs; k++)
+      leaves = leaves || (forward->ops[i].inputs[k] == is->first_output && !draft->makes_again[i]);
+  if (!leaves) return true;
+  for (int32_t i = 0; i < is->n_outputs; i++)
+    draft->differ.seen[is->first_output + i] = PL_IR_NONE; /* what was kept is of those behind it */
+  return make_again(draft, op);
 }
 
 static bool make_if_missing(pl_draft *draft, int32_t op) {
