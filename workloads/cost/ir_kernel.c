@@ -131,8 +131,11 @@ static double table_bytes(const launch *own, const pl_ir_op *op) {
   return 2 * rows + (handed ? 0 : 2 * table);
 }
 
+/* Rows of the buffer are read and written. */
 static double positions_bytes(const launch *own, const pl_ir_op *op) {
-  return 2 * elements_of(own, op->inputs[1]) * pl_ir_element_bytes(PL_IR_F32);
+  const pl_ir_op *added = find(own, "accumulate");
+  uint8_t element = added != NULL ? type_of(own, added->inputs[0])->element : (uint8_t)PL_IR_F32;
+  return 2 * elements_of(own, op->inputs[1]) * pl_ir_element_bytes((pl_ir_element)element);
 }
 
 /* Copies but the first, and what is read to find the scale. */
@@ -371,6 +374,15 @@ static bool is_flat(const launch *own, const pl_ir_op *op) {
   return true;
 }
 
+/* TF32 is how products read numbers of 32 bits. */
+static bool is_wide(const pl_ir_type *type) {
+  return type->element == PL_IR_F32 || type->element == (uint8_t)PL_DTYPE_TF32;
+}
+
+static bool casts_nothing(const launch *own, const pl_ir_op *op) {
+  return is(op, "cast") && is_wide(type_of(own, op->inputs[0])) && is_wide(type_of(own, op->first_output));
+}
+
 /* Tokens are copied for each expert that they go to. */
 static bool is_dispatch(const launch *own, const pl_ir_op *op) {
   return is(op, "spread") && share_of(own, op->first_output) < 1 && share_of(own, op->inputs[0]) == 1 &&
@@ -385,7 +397,7 @@ static bool moves_nothing(const launch *own) {
                 (row->effect == PL_IR_COLLECTIVE && strncmp(row->name, "ring_", 5) != 0);
     for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++)
       none = none || strcmp(row->name, rows[k]) == 0;
-    none = (none || is_flat(own, &own->ops[i])) && !is_dispatch(own, &own->ops[i]);
+    none = (none || is_flat(own, &own->ops[i]) || casts_nothing(own, &own->ops[i])) && !is_dispatch(own, &own->ops[i]);
     if (!none) return false;
   }
   return own->n_ops > 0;
@@ -516,6 +528,15 @@ bool pl_ir_launched(const pl_ir_module *module, const pl_ir_routing *routing, co
   bool computes = describe(&own, framework, category, kernel, &step);
   kernel->convolution = NULL; /* what it points to ends here */
   return computes;
+}
+
+bool pl_ir_launched_beside(const pl_ir_module *module, const pl_ir_routing *routing, const pl_ir_function *function,
+                           const pl_ir_op *op, pl_op *kernel) {
+  const launch own = launch_of(module, routing, function, op);
+  const pl_ir_op *product = find(&own, "product");
+  if (product == NULL || own.n_ops == 1) return false;
+  pl_op sum = {.kind = PL_OP_ELEMENTWISE};
+  return as_products(&own, &sum) && adds_another(&own, kernel);
 }
 
 bool pl_ir_launched_time(const pl_device_profile *profile, const pl_ir_module *module, const pl_ir_routing *routing,

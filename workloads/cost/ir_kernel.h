@@ -18,6 +18,10 @@
  */
 bool pl_ir_launched(const pl_ir_module *module, const pl_ir_routing *routing, const pl_ir_function *function,
                     const pl_ir_op *op, const pl_framework *framework, pl_category category, pl_op *kernel);
+/* A kernel that runs beside it: of a sum of products among which there is a gradient from elsewhere, that autograd adds
+ * in a kernel of its own. False: there is none. */
+bool pl_ir_launched_beside(const pl_ir_module *module, const pl_ir_routing *routing, const pl_ir_function *function,
+                           const pl_ir_op *op, pl_op *kernel);
 /* And its time on a device; of an optimizer's step that says what it moves without the launch, which all of an update
  * share. */
 bool pl_ir_launched_time(const pl_device_profile *profile, const pl_ir_module *module, const pl_ir_routing *routing,

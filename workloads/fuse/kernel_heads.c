@@ -38,7 +38,7 @@ static int32_t other_half(const pl_kernel_stepping *own, int32_t times_up) {
   const int32_t *factors = pl_read_op(&own->finding.read, times_up)->inputs;
   for (int32_t i = 0; i < own->finding.read.f->n_ops; i++) {
     const int32_t *inputs = pl_read_op(&own->finding.read, i)->inputs;
-    if (i == times_up || !pl_step_is(own, i, "multiply") || inputs[0] == inputs[1]) continue;
+    if (i == times_up || own->again[i] || !pl_step_is(own, i, "multiply") || inputs[0] == inputs[1]) continue;
     for (int k = 0; k < 4; k++)
       if (inputs[k / 2] == factors[k % 2]) return i;
   }

@@ -178,3 +178,38 @@ bool pl_step_keeps_otherwise(pl_kernel_stepping *own, int32_t index, int32_t *ma
   *made = reads ? read_before(own, op->path) : PL_IR_NONE;
   return *made != PL_IR_NONE;
 }
+
+/* ---- in a pass that is made again ---- */
+
+/* Of an activation that is one kernel with its square, or with what it multiplies. */
+static bool is_inside_kernel(const pl_kernel_stepping *own, int32_t activation) {
+  int32_t value = pl_read_op(&own->finding.read, activation)->first_output;
+  for (int32_t i = 0; i < own->finding.read.f->n_ops; i++) {
+    const pl_ir_op *op = pl_read_op(&own->finding.read, i);
+    if (!own->again[i] || !pl_step_is(own, i, "multiply")) continue;
+    bool square = op->inputs[0] == value && op->inputs[1] == value,
+         one = op->inputs[0] == value || op->inputs[1] == value;
+    if (square || (one && pl_framework_fuses_gate(own->options->framework))) return true;
+  }
+  return false;
+}
+
+void pl_step_remake_inputs(pl_kernel_stepping *own, int32_t index, int32_t before[PL_STEP_INPUTS]) {
+  const pl_reading *read = &own->finding.read;
+  const pl_ir_op *op = pl_read_op(read, index);
+  for (int32_t i = 0; i < PL_STEP_INPUTS; i++)
+    before[i] = PL_IR_NONE;
+  for (int32_t i = 0; !own->again[index] && i < op->n_inputs && i < PL_STEP_INPUTS; i++) {
+    int32_t value = op->inputs[i], maker = pl_read_maker(read, value);
+    if (maker == PL_IR_NONE || !own->again[maker] || !pl_read_is_activation(read, maker)) continue;
+    if (!is_inside_kernel(own, maker)) continue;
+    if (own->remade[value] == PL_IR_NONE) {
+      const int32_t operand = own->map[pl_read_op(read, maker)->inputs[0]];
+      own->remade[value] = pl_step_append(own, pl_ir_row_at(pl_read_op(read, maker)->row)->name, 1, &operand,
+                                          read->f->values[value].name, pl_read_type(read, value),
+                                          "made again by the kernel that reads it");
+    }
+    before[i] = own->map[value];
+    own->map[value] = own->remade[value];
+  }
+}

@@ -42,7 +42,14 @@ static int32_t *readers_of(const pl_ir_function *f, pl_arena *scratch) {
   return n;
 }
 
-bool pl_kernel_live_take(const pl_ir_module *module, pl_arena *scratch, pl_kernel_live *live) {
+static bool is_called(const pl_ir_module *module, int32_t function) {
+  for (int32_t i = 0; i < module->n_functions; i++)
+    for (int32_t k = 0; k < module->functions[i]->n_ops; k++)
+      if (module->functions[i]->ops[k].callee == function) return true;
+  return false;
+}
+
+bool pl_kernel_live_take(const pl_ir_module *module, bool whole, pl_arena *scratch, pl_kernel_live *live) {
   live->op = PL_TAKE(scratch, bool *, module->n_functions + 1);
   live->value = PL_TAKE(scratch, bool *, module->n_functions + 1);
   live->result = PL_TAKE(scratch, bool *, module->n_functions + 1);
@@ -51,6 +58,9 @@ bool pl_kernel_live_take(const pl_ir_module *module, pl_arena *scratch, pl_kerne
     live->op[i] = PL_TAKE(scratch, bool, f->n_ops + 1);
     live->value[i] = PL_TAKE(scratch, bool, f->n_values + 1);
     live->result[i] = PL_TAKE(scratch, bool, f->n_results + 1);
+    bool asked = whole && live->result[i] != NULL && !is_called(module, i);
+    for (int32_t k = 0; asked && k < f->n_results; k++)
+      live->result[i][k] = true;
   }
   for (int32_t i = module->n_functions; i-- > 0 && !scratch->failed;) { /* callers stand behind what they call */
     int32_t *n_readers = readers_of(module->functions[i], scratch);

@@ -6,6 +6,8 @@
 #include "workloads/fuse/kernel_groups.h"
 #include "workloads/fuse/kernel_steps.h"
 
+enum { PL_STEP_INPUTS = 2 };
+
 /* What a gelu in steps makes between its operand and its result. */
 enum { PL_GELU_PARTS = 3, PL_GELUS_MAX = 16 };
 typedef struct pl_gelu_parts {
@@ -30,6 +32,8 @@ typedef struct pl_kernel_stepping {
   bool *paths;               /* per value: that of a matrix, on its way to being cut (pl_gradient_path) */
   const int **heads;         /* per value: steps of copies of queries, keys or values, 0 at the end; NULL: none */
   int32_t *copies;           /* per value: the copy that products over the tensor group read; PL_IR_NONE: none */
+  int32_t *remade;           /* per value: an activation that gradients read, made again by their kernel; PL_IR_NONE */
+  const bool *again;         /* per op of the old function: it makes a forward value again */
   bool copies_inputs;
   pl_gelu_parts gelus[PL_GELUS_MAX];
   int32_t n_gelus;
@@ -51,6 +55,10 @@ int32_t pl_step_wide(pl_kernel_stepping *own, int32_t value);
 /* Of `keep` and `kept`: what a kernel makes again is not kept but what it makes it of. False: the op is to be copied as
  * it is. *made: the output of what stands for it, PL_IR_NONE: none. kernel_kept.c */
 bool pl_step_keeps_otherwise(pl_kernel_stepping *own, int32_t index, int32_t *made);
+/* Of a pass that is made again: what a gradient's kernel makes again of an activation in it, as of a kept one. Around
+ * an op that is written, what it reads instead. */
+void pl_step_remake_inputs(pl_kernel_stepping *own, int32_t index, int32_t before[PL_STEP_INPUTS]);
+
 /* A value that is kept beside another one, under its path and a word more; and the same read again. */
 void pl_step_keep_part(pl_kernel_stepping *own, const pl_ir_op *keep, const char *part, int32_t value);
 int32_t pl_step_kept_part(pl_kernel_stepping *own, const pl_ir_op *kept, const char *part, const pl_ir_type *type);
@@ -61,7 +69,6 @@ void pl_step_find_heads(pl_kernel_stepping *own);
 int32_t pl_step_copy_heads(pl_kernel_stepping *own, int32_t of, int32_t value);
 
 /* Copies for products over the tensor group: around an op that is written, what it reads instead. kernel_inputs.c */
-enum { PL_STEP_INPUTS = 2 };
 void pl_step_begin_inputs(pl_kernel_stepping *own);
 void pl_step_copy_inputs(pl_kernel_stepping *own, int32_t index, int32_t before[PL_STEP_INPUTS]);
 void pl_step_put_inputs_back(pl_kernel_stepping *own, int32_t index, const int32_t before[PL_STEP_INPUTS]);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "workloads/fuse/kernel_stepping.h"
+#include "workloads/language/ir_again.h"
 
 int32_t pl_kernel_copy(pl_ir_module *module, pl_ir_function *to, const pl_ir_function *from, const pl_ir_op *op,
                        const int32_t *map, int32_t callee) {
@@ -322,9 +323,11 @@ static void write_op(pl_kernel_stepping *own, int32_t index) {
   bool in_steps = eager_norm(own, index);
   int32_t answers;
   sort_answers(own, index, &answers);
-  int32_t inputs[PL_STEP_INPUTS];
+  int32_t inputs[PL_STEP_INPUTS], remade[PL_STEP_INPUTS];
   pl_step_copy_inputs(own, index, inputs);
+  pl_step_remake_inputs(own, index, remade);
   int32_t first = in_steps ? PL_IR_NONE : copy_op(own, index);
+  pl_step_put_inputs_back(own, index, remade);
   pl_step_put_inputs_back(own, index, inputs);
   if (answers != PL_IR_NONE) own->map[op->inputs[0]] = answers;
   for (int32_t k = 0; k < op->n_outputs && op->callee == PL_IR_NONE; k++) {
@@ -378,13 +381,15 @@ static pl_code write_function(pl_kernel_stepping *own, int32_t index, pl_error *
   own->paths = PL_TAKE(&own->scratch, bool, from->n_values + 1);
   own->heads = PL_TAKE(&own->scratch, const int *, from->n_values + 1);
   own->copies = PL_TAKE(&own->scratch, int32_t, from->n_values + 1);
+  own->remade = PL_TAKE(&own->scratch, int32_t, from->n_values + 1);
+  own->again = pl_ir_again_take_if_derived(from, &own->scratch);
   own->n_gelus = 0;
   if (own->function == NULL || own->map == NULL || own->wide == NULL || own->normed == NULL || own->gradients == NULL ||
-      own->paths == NULL || own->heads == NULL ||
+      own->paths == NULL || own->heads == NULL || own->copies == NULL || own->remade == NULL || own->again == NULL ||
       !pl_kernel_finding_init(&own->finding, own->from, index, own->options->framework, NULL, &own->scratch))
     return pl_fail_memory(error, "a program's kernels");
   for (int32_t i = 0; i < from->n_values; i++)
-    own->map[i] = own->wide[i] = own->normed[i] = own->copies[i] = own->gradients[i] = PL_IR_NONE;
+    own->map[i] = own->wide[i] = own->normed[i] = own->copies[i] = own->remade[i] = own->gradients[i] = PL_IR_NONE;
   find_gradients(own);
   pl_step_find_heads(own);
   pl_step_begin_inputs(own);
@@ -418,7 +423,9 @@ pl_code pl_kernel_steps(const pl_ir_module *module, const pl_kernels_options *op
   pl_arena_init(&own.scratch, 1 << 16);
   pl_arena kept; /* while functions give back what they took */
   pl_arena_init(&kept, 1 << 16);
-  pl_code code = pl_kernel_live_take(module, &kept, &own.live) ? PL_OK : pl_fail_memory(error, "a program's kernels");
+  pl_code code = pl_kernel_live_take(module, options->whole, &kept, &own.live)
+                     ? PL_OK
+                     : pl_fail_memory(error, "a program's kernels");
   for (int32_t i = 0; i < module->n_functions && code == PL_OK; i++)
     code = write_function(&own, i, error);
   pl_arena_release(&own.scratch);

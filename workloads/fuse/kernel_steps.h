@@ -15,8 +15,8 @@ typedef struct pl_kernel_live {
   bool **op, **value, **result;
 } pl_kernel_live;
 
-/* False: no memory. kernel_live.c */
-bool pl_kernel_live_take(const pl_ir_module *module, pl_arena *scratch, pl_kernel_live *live);
+/* `whole`: results of functions that nothing calls are asked for. False: no memory. kernel_live.c */
+bool pl_kernel_live_take(const pl_ir_module *module, bool whole, pl_arena *scratch, pl_kernel_live *live);
 
 /* An activation that is made again of what is kept anyhow. */
 typedef struct pl_kernel_remade {

@@ -18,6 +18,7 @@ typedef struct writing {
   pl_ir_module *to;
   pl_arena *scratch;
   pl_kernel_finding own;
+  bool whole; /* pl_kernels_options */
   pl_ir_function *function;
   int32_t *map;    /* per value of the old function: of the new one */
   int32_t *inside; /* per value: of the kernel that is written */
@@ -115,7 +116,7 @@ static void order_ops(writing *w) {
       again = pl_kernel_group(&w->own, i) == i && !order_group(w, i, &loop);
     if (again) take_apart(w, loop);
   }
-  pl_kernel_order_beside(&w->own, w->order, w->n_order);
+  pl_kernel_order_beside(&w->own, w->whole, w->order, w->n_order);
 }
 
 /* ---- kernels ---- */
@@ -305,11 +306,15 @@ static pl_code write_classes(const writing *w, const pl_ir_module *from, pl_erro
   return PL_OK;
 }
 
-static pl_code write(const pl_ir_module *from, const pl_framework *framework, pl_arena *scratch, pl_ir_module *made,
+static pl_code write(const pl_ir_module *from, const pl_kernels_options *options, pl_arena *scratch, pl_ir_module *made,
                      pl_error *error) {
+  const pl_framework *framework = options->framework;
   pl_kernel_packs packs;
-  writing w = {
-      .from = from, .to = made, .scratch = scratch, .callees = PL_TAKE(scratch, int32_t, from->n_functions + 1)};
+  writing w = {.from = from,
+               .whole = options->whole,
+               .to = made,
+               .scratch = scratch,
+               .callees = PL_TAKE(scratch, int32_t, from->n_functions + 1)};
   if (w.callees == NULL || !pl_kernel_packs_find(from, framework, scratch, &packs)) return no_memory(error);
   pl_narrowing_init(&w.narrowing, from, made, framework);
   for (int32_t i = 0; i < from->n_functions; i++)
@@ -322,7 +327,8 @@ pl_code pl_ir_kernels(const pl_ir_module *module, const pl_kernels_options *opti
   pl_arena scratch;
   pl_ir_module stepped;
   const pl_kernels_options own = {.framework = pl_framework_or_ideal(options->framework),
-                                  .update_bytes = options->update_bytes};
+                                  .update_bytes = options->update_bytes,
+                                  .whole = options->whole};
   pl_arena_init(&scratch, 1 << 16);
   pl_ir_module_init(made, arena, module->name, PL_IR_KERNELS);
   made->mesh = module->mesh;
@@ -335,7 +341,7 @@ pl_code pl_ir_kernels(const pl_ir_module *module, const pl_kernels_options *opti
   pl_code code = pl_kernel_steps(module, &own, &scratch, &stepped, error);
   stepped.classes = module->classes;
   stepped.n_classes = module->n_classes;
-  if (code == PL_OK) code = write(&stepped, own.framework, &scratch, made, error);
+  if (code == PL_OK) code = write(&stepped, &own, &scratch, made, error);
   pl_arena_release(&scratch);
   return code;
 }

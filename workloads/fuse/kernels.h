@@ -21,6 +21,7 @@ typedef struct pl_kernels_options {
   /* What the optimizer's step moves, bytes a parameter, with master weights, casts and clipping; 0: what its op reads
    * and writes. */
   double update_bytes;
+  bool whole; /* results of functions that nothing calls are asked for, as those of a block alone */
 } pl_kernels_options;
 
 /* `module` is of level distributed and passed pl_ir_check; `made` lives in `arena` and shares nothing with it.
