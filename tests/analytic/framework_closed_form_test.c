@@ -91,7 +91,7 @@ static void waiting_at_sends_costs(void **state) {
   attention_job own;
   build(&own, 2, 0);
   pl_framework framework = pl_framework_ideal;
-  framework.launch.launch_s = 3 * forward_s / 10; /* late in the forward pass, ahead in the backward pass */
+  framework.launch.launch_s = forward_s / 4; /* late in the forward pass, ahead in the backward pass */
   double together_s = simulate(&own, &framework, "pp=2,dp=1,tmp=1,mbs=1").iter_time_s;
   framework.launch.host_window = PL_HOST_PASS;
   double apart_s = simulate(&own, &framework, "pp=2,dp=1,tmp=1,mbs=1").iter_time_s;

@@ -57,8 +57,8 @@ static int differences(const char *text, const pl_framework *with, const pl_fram
 static void a_host_that_is_ahead_needs_no_less(void **state) {
   (void)state;
   const pl_framework with = replayed(true), without = replayed(false);
-  assert_true(differences("pp=2,dp=1,tmp=4,mbs=32,sp=1,assign=uniform", &with, &without) > 0);
-  assert_true(differences("pp=2,dp=1,tmp=4,mbs=8,sp=1,assign=uniform", &with, &without) > 0);
+  assert_true(differences("pp=1,dp=1,tmp=4,mbs=4,sp=1,assign=uniform", &with, &without) > 0);
+  assert_true(differences("pp=2,dp=1,tmp=2,mbs=16,sp=1,assign=uniform", &with, &without) > 0);
 }
 
 static void nothing_else_changes(void **state) {

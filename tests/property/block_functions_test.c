@@ -36,6 +36,8 @@ static pl_block_shard varied(uint64_t *random, const pl_model *model, const pl_f
   alike.seq = last->seq;
   alike.dtype = last->dtype;
   alike.flash = last->flash;
+  alike.recompute = last->recompute;
+  alike.framework = last->framework;
   alike.fp8 = alike.fp4 = false;
   return alike;
 }

@@ -32,14 +32,14 @@ static bool reads(const pl_op *op, uint32_t tensor) {
 }
 
 static bool writes(const pl_op *op, uint32_t tensor) {
-  return op->output == tensor || op->auxiliary == tensor;
+  return op->output == tensor || op->auxiliary == tensor || op->third == tensor;
 }
 
 /* Overlap apart, which is about what stands behind an op. */
 static bool same_op(const pl_op *a, const pl_op *b) {
   return a->name == b->name && a->kind == b->kind && a->flops == b->flops && a->bytes == b->bytes &&
          a->size_bytes == b->size_bytes && a->output == b->output && a->auxiliary == b->auxiliary &&
-         memcmp(a->inputs, b->inputs, sizeof a->inputs) == 0;
+         a->third == b->third && memcmp(a->inputs, b->inputs, sizeof a->inputs) == 0;
 }
 
 /* Merging the halves gives the whole; says of each op which half has it. */
@@ -67,6 +67,7 @@ static void flows(const pl_op_list *list, bool *there, const char *what) {
                  shown->tensors[op->inputs[j]].name);
     if (op->output != PL_NONE) there[op->output] = true;
     if (op->auxiliary != PL_NONE) there[op->auxiliary] = true;
+    if (op->third != PL_NONE) there[op->third] = true;
   }
 }
 
@@ -124,10 +125,11 @@ static void halves_are_what_they_say(const pl_block_program *block, const pl_op_
     if (block->input_gradient != PL_NONE && is_made_again(block, op) && !for_inputs[at])
       fail_msg("%s of %s is made again for weights", op->name, pl_block_kind_name(block->kind));
     if (!for_inputs[at] || is_made_again(block, op)) continue;
-    bool leads = op->output == block->input_gradient || op->auxiliary == block->input_gradient;
+    bool leads = writes(op, block->input_gradient);
     for (uint32_t later = 0; later < whole->n_ops; later++)
       leads |= for_inputs[later] && ((op->output != PL_NONE && reads(&whole->ops[later], op->output)) ||
-                                     (op->auxiliary != PL_NONE && reads(&whole->ops[later], op->auxiliary)));
+                                     (op->auxiliary != PL_NONE && reads(&whole->ops[later], op->auxiliary)) ||
+                                     (op->third != PL_NONE && reads(&whole->ops[later], op->third)));
     if (!leads) fail_msg("%s leads nowhere", op->name);
   }
 }

@@ -167,8 +167,8 @@ static void check_flow(const pl_block_program *program, pl_op_list list, bool *t
     for (int j = 0; j < PL_OP_INPUTS; j++)
       if (op->inputs[j] != PL_NONE && !there[op->inputs[j]])
         fail_msg("%s reads %s, which does not exist", op->name, program->tensors[op->inputs[j]].name);
-    const uint32_t made[] = {op->output, op->auxiliary};
-    for (int j = 0; j < 2; j++) {
+    const uint32_t made[] = {op->output, op->auxiliary, op->third};
+    for (int j = 0; j < 3; j++) {
       if (made[j] == PL_NONE) continue;
       assert_true(made[j] < program->n_tensors);
       if (fresh[made[j]] && !in_place(op, made[j]))
@@ -221,8 +221,9 @@ static void check_gradients(const pl_block_program *program) {
     gradients += program->tensors[i].kind == PL_TENSOR_PARAMETER_GRADIENT;
   }
   for (uint32_t i = 0; i < program->backward.n_ops; i++) {
-    const uint32_t made[] = {program->backward.ops[i].output, program->backward.ops[i].auxiliary};
-    for (int j = 0; j < 2; j++)
+    const pl_op *op = &program->backward.ops[i];
+    const uint32_t made[] = {op->output, op->auxiliary, op->third};
+    for (int j = 0; j < 3; j++)
       written += made[j] != PL_NONE && program->tensors[made[j]].kind == PL_TENSOR_PARAMETER_GRADIENT;
   }
   assert_int_equal(gradients, parameters);
@@ -230,7 +231,7 @@ static void check_gradients(const pl_block_program *program) {
 }
 
 static bool touches(const pl_op *op, uint32_t tensor) {
-  return in_place(op, tensor) || op->output == tensor || op->auxiliary == tensor;
+  return in_place(op, tensor) || op->output == tensor || op->auxiliary == tensor || op->third == tensor;
 }
 
 /* Alive during op i: touched before or at i (or there from the start), and needed at i or later (or kept). */

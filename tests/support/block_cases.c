@@ -150,7 +150,8 @@ static void digest_list(pl_digest *digest, const pl_op_list *list) {
                               (uint64_t)op->n,
                               (uint64_t)op->k,
                               op->output,
-                              op->auxiliary};
+                              op->auxiliary,
+                              op->third};
     pl_digest_text(digest, op->name != NULL ? op->name : "?");
     pl_digest_bytes(digest, words, sizeof words);
     pl_digest_bytes(digest, op->inputs, sizeof op->inputs);

@@ -182,7 +182,8 @@ static void test_layer_switches(void **state) {
       {"gpt2-345m", "\"fused_residual\": false", false, 2, 0, 0},
       {"gpt2-345m", "\"fused_accumulation\": false", false, 0, 4, 0},
       {"llama-2-7b", "\"fused_activation\": false", true, 1, 3, 2 * f}, /* silu(gate) is kept */
-      {"llama-2-7b", "\"fused_rotary\": false", true, 3, 0, 0},
+      /* of queries and of keys: the halves exchanged, the other product, the sum; and what autograd runs for them */
+      {"llama-2-7b", "\"fused_rotary\": false", true, 6, 6, 0},
       /* two norms, 8 kernels forward and 16 backward each; fp32 copies are kept, their 16-bit sources are not, and what
          the product with the weight reads is, and a number a row */
       {"llama-2-7b", "\"fused_norm\": false", true, 14, 30, 2 * 4 - 2 * 2 + 2 * 2 + 2 * 4 / 4096.0},

@@ -17,6 +17,7 @@ enum { INPUTS = 0, WEIGHTS };
 static void mark_made(const pl_op *op, bool *made) {
   if (op->output != PL_NONE) made[op->output] = true;
   if (op->auxiliary != PL_NONE) made[op->auxiliary] = true;
+  if (op->third != PL_NONE) made[op->third] = true;
 }
 
 /* A collective that began beside the product after it does so only if that product is in its half and all up to it can

@@ -34,6 +34,7 @@ static double mark_saved(pl_tape *tape) {
     }
     if (op->output != PL_NONE) made[op->output] = true;
     if (op->auxiliary != PL_NONE) made[op->auxiliary] = true;
+    if (op->third != PL_NONE) made[op->third] = true;
   }
   return saved_bytes;
 }

@@ -114,9 +114,10 @@ pl_op *pl_tape_op(pl_tape *tape, const char *name, pl_op_kind kind, pl_category 
                 .dtype = (uint8_t)tape->shard->dtype,
                 .batch = 1,
                 .deterministic = deterministic,
-                .inputs = {first, second, third, PL_NONE, PL_NONE, PL_NONE},
+                .inputs = {first, second, third, PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE},
                 .output = output,
-                .auxiliary = PL_NONE};
+                .auxiliary = PL_NONE,
+                .third = PL_NONE};
   if (deterministic && pl_op_allocates(op)) op->filled_bytes = filled(tape, output);
   return op;
 }
@@ -199,9 +200,10 @@ void pl_tape_group_collective(pl_tape *tape, const char *name, pl_collective_kin
                 .collective = (uint8_t)kind,
                 .group = (uint8_t)group,
                 .size_bytes = size_bytes,
-                .inputs = {input, PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE},
+                .inputs = {input, PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE, PL_NONE},
                 .output = output,
-                .auxiliary = PL_NONE};
+                .auxiliary = PL_NONE,
+                .third = PL_NONE};
 }
 
 pl_tape_node *pl_tape_note(pl_tape *tape, pl_tape_rule rule, pl_tape_names names, uint32_t input, uint32_t output) {

@@ -180,6 +180,7 @@ static void print_op(const pl_block_program *program, const pl_op *op) {
   printf(" ->");
   print_tensor(program, op->output);
   print_tensor(program, op->auxiliary);
+  print_tensor(program, op->third);
   putchar('\n');
 }
 

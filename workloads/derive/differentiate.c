@@ -152,14 +152,14 @@ pl_code pl_ir_differentiate(const pl_ir_module *model, const pl_differentiate_op
   return write_class(&pass, main, update, error);
 }
 
-pl_code pl_ir_differentiate_function(const pl_ir_module *model, int32_t function, pl_arena *arena,
-                                     pl_ir_module *training, int32_t *forward, int32_t *backward, pl_error *error) {
-  const pl_differentiate_options options = pl_differentiate_defaults();
+pl_code pl_ir_differentiate_function(const pl_ir_module *model, int32_t function,
+                                     const pl_differentiate_options *options, pl_arena *arena, pl_ir_module *training,
+                                     int32_t *forward, int32_t *backward, pl_error *error) {
   pl_ir_module_init(training, arena, model->name, PL_IR_TRAINING);
   training->n_microbatches = model->n_microbatches;
   pl_backward_pass pass = {.model = model,
                            .training = training,
-                           .options = &options,
+                           .options = options,
                            .rows = find_rows(),
                            .derived = PL_TAKE(arena, pl_derived, model->n_functions)};
   PL_TRY(differ_functions(&pass, function + 1, error));

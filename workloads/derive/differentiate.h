@@ -61,9 +61,10 @@ pl_code pl_ir_differentiate(const pl_ir_module *model, const pl_differentiate_op
                             pl_ir_module *training, pl_error *error);
 
 /* The same of one function of `model` alone, whose classes are not looked at: `training` gets what it calls and itself,
- * with what they keep, and their backward functions. Recomputation is that of no choice. *backward: index in
- * `training`, PL_IR_NONE: no gradient comes back to it. */
-pl_code pl_ir_differentiate_function(const pl_ir_module *model, int32_t function, pl_arena *arena,
-                                     pl_ir_module *training, int32_t *forward, int32_t *backward, pl_error *error);
+ * with what they keep, and their backward functions. *backward: index in `training`, PL_IR_NONE: no gradient comes back
+ * to it. */
+pl_code pl_ir_differentiate_function(const pl_ir_module *model, int32_t function,
+                                     const pl_differentiate_options *options, pl_arena *arena, pl_ir_module *training,
+                                     int32_t *forward, int32_t *backward, pl_error *error);
 
 #endif

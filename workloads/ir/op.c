@@ -77,5 +77,6 @@ uint32_t pl_op_tensors(const pl_op *op, uint32_t tensors[PL_OP_TENSORS]) {
     if (op->inputs[i] != PL_NONE) tensors[n++] = op->inputs[i];
   if (op->output != PL_NONE) tensors[n++] = op->output;
   if (op->auxiliary != PL_NONE) tensors[n++] = op->auxiliary;
+  if (op->third != PL_NONE) tensors[n++] = op->third;
   return n;
 }

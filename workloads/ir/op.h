@@ -42,7 +42,7 @@ typedef enum pl_group_role {
   PL_GROUP_EMBEDDING
 } pl_group_role;
 
-enum { PL_TENSOR_RANK = 4, PL_OP_INPUTS = 6, PL_OP_TENSORS = PL_OP_INPUTS + 2 };
+enum { PL_TENSOR_RANK = 4, PL_OP_INPUTS = 8, PL_OP_TENSORS = PL_OP_INPUTS + 3 };
 
 /* FLOPs of fused attention's backward over its forward's: five matrix products where the forward has two. */
 #define PL_ATTENTION_BACKWARD_FLOPS 2.5
@@ -117,6 +117,7 @@ typedef struct pl_op {
   /* Tensor indices of the block, PL_NONE = none. An op whose output is among its inputs works in place. */
   uint32_t inputs[PL_OP_INPUTS], output;
   uint32_t auxiliary; /* second output: dropout mask, log-sum-exp, parameter gradient of a norm */
+  uint32_t third;     /* and a third one: queries, keys and values have a tensor each */
 } pl_op;
 
 /* Makes `op` a product of `batch` times [m, k] and [k, n]: its shape, FLOPs, and traffic, of operands of

@@ -1,7 +1,44 @@
 /* See workloads/lower/block_program.h, pl_model_flops_per_sequence. */
 #include "workloads/ir/chain.h"
+#include "workloads/language/ir_core.h"
 #include "workloads/lower/block_program.h"
+#include "workloads/lower/launched_block.h"
 #include "workloads/lower/lowering.h"
+
+/* Attention, in one op or in steps. */
+static bool find_core(const pl_lowering *to, int32_t op, pl_core *core) {
+  pl_ir_core steps;
+  if (pl_lower_find_core(to, op, core)) return true;
+  if (!pl_ir_core_find(to->read.f, op, &steps)) return false;
+  core->q = pl_read_op(&to->read, steps.scores)->inputs[0];
+  core->v = pl_read_op(&to->read, op)->inputs[1];
+  return true;
+}
+
+double pl_block_model_flops(const pl_block_function *block, const pl_block_shard *shard) {
+  pl_tape tape;
+  pl_lowering to;
+  double flops = 0;
+  if (block->function == NULL) return 0;
+  pl_tape_init(&tape, shard);
+  to.tape = &tape;
+  to.block = block;
+  to.read = block->read;
+  to.read.mesh = &block->module.mesh;
+  to.read.f = block->function;
+  for (int32_t i = 0; i < block->function->n_ops; i++) {
+    pl_core core;
+    if (pl_read_is(&to.read, i, "product") && pl_lower_is_param(&to, pl_read_op(&to.read, i)->inputs[1])) {
+      const pl_linear linear = pl_lower_linear(&to, i);
+      flops += 2 * linear.model_rows * linear.model_in * linear.model_out;
+    } else if (find_core(&to, i, &core)) {
+      double seq = (double)tape.model_seq, heads = pl_lower_whole(&to, core.q, 'g') * pl_lower_whole(&to, core.q, 'r');
+      double widths = (double)(pl_lower_extent(&to, core.q, 'd') + pl_lower_extent(&to, core.v, 'e'));
+      flops += 2 * (double)tape.mbs * seq * seq * heads * widths;
+    }
+  }
+  return flops;
+}
 
 /* Of one sequence, forward; 0: no memory. */
 static double block_flops(const pl_model *model, const pl_block_shard *shard, pl_block_kind kind) {
@@ -12,8 +49,12 @@ static double block_flops(const pl_model *model, const pl_block_shard *shard, pl
   pl_error error = PL_ERROR_INIT;
   pl_arena_init(&arena, 1 << 16);
   pl_tape_init(&tape, shard);
-  if (pl_block_function_take(model, (int32_t)kind, shard, &arena, &function, &error) == PL_OK)
-    pl_lower_block(&function, &tape, &lowering);
+  if (pl_block_function_take(model, (int32_t)kind, shard, &arena, &function, &error) == PL_OK) {
+    if (function.launched)
+      tape.model_flops = pl_block_model_flops(&function, shard);
+    else
+      pl_lower_block(&function, &tape, &lowering);
+  }
   pl_arena_release(&arena);
   return tape.model_flops;
 }

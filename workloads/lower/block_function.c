@@ -6,8 +6,10 @@
 
 #include "core/cluster/cluster.h"
 #include "workloads/derive/differentiate.h"
+#include "workloads/derive/unfuse.h"
 #include "workloads/import/program_build.h"
 #include "workloads/layout/laying.h"
+#include "workloads/lower/launched_block.h"
 #include "workloads/lower/lowering.h"
 
 /* ---- what the framework holds of the model ---- */
@@ -49,10 +51,12 @@ static void hand_mlp_on(pl_layout_rules *rules) {
       rules->on[axis].handed[rules->on[axis].n_handed++] = pl_ir_name_of("f");
 }
 
-static pl_layout_rules rules_of(const pl_model *model, const pl_block_shard *shard) {
+static pl_layout_rules rules_of(const pl_model *model, const pl_block_shard *shard, pl_block_kind kind) {
   int32_t tmp = shard->tmp, cp = shard->cp > 1 ? shard->cp : 1, ep = shard->ep > 1 ? shard->ep : 1;
   int32_t kv = model->attention.n_kv_heads > 0 ? greatest_common(model->attention.n_kv_heads, tmp) : tmp;
-  pl_layout_rules rules = {.sequence = shard->sp, .ring = cp > 1 && !shard->cp_gather, .cp = cp};
+  /* Logits are of whole sequences, and so is what ranks exchange of them. */
+  pl_layout_rules rules = {
+      .sequence = shard->sp && kind != PL_BLOCK_LOSS, .ring = cp > 1 && !shard->cp_gather, .cp = cp};
   pl_layout_axis(&rules, "ep", ep, PL_AXIS_DATA, true, false);
   pl_layout_axis(&rules, "cp", cp, PL_AXIS_CONTEXT, false, false);
   pl_layout_axis(&rules, "tp", kv, PL_AXIS_TENSOR, false, false);
@@ -121,24 +125,43 @@ static pl_code lay(const pl_ir_module *training, const pl_layout_rules *rules, i
   return block->derived_from != NULL ? PL_OK : pl_fail_memory(error, "the program of a block");
 }
 
+/* What is made again is the walk's to say, where the block is lowered by it. */
+static pl_code differentiate(const pl_ir_module *whole, const pl_block_shard *shard, const pl_block_function *block,
+                             pl_arena *scratch, pl_ir_module *training, int32_t *forward, int32_t *backward,
+                             pl_error *error) {
+  const pl_framework *framework = pl_framework_or_ideal(shard->framework);
+  const bool layer = block->kind == PL_BLOCK_LAYER || block->kind == PL_BLOCK_EXPERT_LAYER;
+  pl_differentiate_options options = pl_differentiate_defaults();
+  const pl_recompute_choice choice = {.function = whole->functions[whole->n_functions - 1]->name,
+                                      .recompute = (uint8_t)shard->recompute};
+  options.whole = !framework->kernels.ends_recompute;
+  options.attends_again = pl_framework_attends_again(framework);
+  options.choices = &choice;
+  options.n_choices = block->launched && layer && shard->recompute != PL_RECOMPUTE_NONE;
+  return pl_ir_differentiate_function(whole, whole->n_functions - 1, &options, scratch, training, forward, backward,
+                                      error);
+}
+
 static pl_code make(const pl_model *model, int32_t class_of_blocks, const pl_block_shard *shard, pl_arena *scratch,
                     pl_block_function *block, pl_arena *arena, pl_error *error) {
   pl_model own = held(model, shard, block);
-  const pl_layout_rules rules = rules_of(&own, shard);
+  const pl_layout_rules rules = rules_of(&own, shard, pl_model_class_kind(model, class_of_blocks));
   int32_t ep = shard->ep > 1 ? shard->ep : 1;
   pl_model_program_options options = pl_model_program_defaults(ep, 1, shard->seq);
   options.element = (pl_ir_element)shard->dtype;
   pl_ir_module whole, training;
   int32_t forward, backward;
   PL_TRY(pl_model_program_block(&own, class_of_blocks, &options, scratch, &whole, error));
+  block->kind = pl_model_class_kind(model, class_of_blocks);
+  block->launched = pl_block_is_launched(model, block->kind, shard);
+  if (block->launched && !shard->flash) PL_TRY(pl_ir_unfuse(&whole, error));
   pl_ir_module_init(&block->module, arena, model->name, PL_IR_DISTRIBUTED);
   block->module.mesh = rules.mesh;
   block->module.n_microbatches = 1;
-  PL_TRY(pl_ir_differentiate_function(&whole, whole.n_functions - 1, scratch, &training, &forward, &backward, error));
+  PL_TRY(differentiate(&whole, shard, block, scratch, &training, &forward, &backward, error));
   PL_TRY(lay(&training, &rules, forward, backward, scratch, block, error));
   block->window_period = model->attention.window_period;
   block->capacity_factor = model->moe.capacity_factor * pl_model_expert_load(model, ep);
-  block->kind = pl_model_class_kind(model, class_of_blocks);
   if (model->unlike.parts == NULL) {
     if (block->kind >= PL_BLOCK_LATENT) block->kind = PL_BLOCK_IDENTITY; /* which only models of parts have */
     return PL_OK;
@@ -231,6 +254,7 @@ static pl_code take(const pl_model *model, int32_t class_of_blocks, const pl_blo
   pl_code code = make(model, class_of_blocks, shard, &scratch, block, arena, error);
   pl_arena_release(&scratch);
   PL_TRY(code);
+  if (block->launched && block->function != NULL) PL_TRY(pl_launch_kernels(shard->framework, arena, block, error));
   return note_ops(block, pl_model_class_kind(model, class_of_blocks), arena, error);
 }
 

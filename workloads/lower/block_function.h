@@ -25,6 +25,10 @@ typedef struct pl_block_function {
   const pl_ir_function *backward; /* its derivative (workloads/derive), laid out the same way; NULL: none comes back */
   const int32_t *derived_from;    /* per op of `backward`: the op of `function`, PL_IR_NONE = none */
   pl_block_kind kind;
+  /* Lowered by its kernels (launched_block.h): attention, recomputation and framework are the shard's already, and
+   * these are what it launches. */
+  bool launched;
+  pl_ir_module launches;
   const struct pl_chain *chain; /* whose steps its convolutions are (workloads/ir/chain.h); NULL: none */
   bool takes_data;              /* its argument comes from the data loader: no gradient is made for it */
   int64_t whole[26];            /* extents by letter of a dimension; 0: as the function has it */

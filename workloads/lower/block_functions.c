@@ -2,6 +2,7 @@
 #include "workloads/lower/block_functions.h"
 
 #include "workloads/lower/block_program.h"
+#include "workloads/lower/launched_block.h"
 
 /* All of a shard that a function depends on. */
 typedef struct layout {
@@ -9,6 +10,10 @@ typedef struct layout {
   bool sp, gathers;
   pl_dtype dtype;
   int64_t seq, vocab_multiple;
+  const pl_framework *framework; /* whose kernels are kept with them */
+  /* Of layers that are lowered by these. */
+  bool launched, flash;
+  pl_recompute recompute;
 } layout;
 
 typedef struct pl_kept_functions {
@@ -31,20 +36,41 @@ void pl_block_functions_forget(pl_block_functions *functions) {
   functions->model = NULL;
 }
 
-static layout layout_of(const pl_block_shard *shard) {
-  return (layout){.tmp = shard->tmp,
-                  .ep = shard->ep > 1 ? shard->ep : 1,
-                  .cp = shard->cp > 1 ? shard->cp : 1,
-                  .sp = shard->sp,
-                  .gathers = shard->cp > 1 && shard->cp_gather,
-                  .dtype = shard->dtype,
-                  .seq = shard->seq,
-                  .vocab_multiple = pl_framework_or_ideal(shard->framework)->kernels.vocab_multiple};
+static layout layout_of(const pl_model *model, const pl_block_shard *shard) {
+  const pl_framework *framework = pl_framework_or_ideal(shard->framework);
+  layout made = {.tmp = shard->tmp,
+                 .ep = shard->ep > 1 ? shard->ep : 1,
+                 .cp = shard->cp > 1 ? shard->cp : 1,
+                 .sp = shard->sp,
+                 .gathers = shard->cp > 1 && shard->cp_gather,
+                 .dtype = shard->dtype,
+                 .seq = shard->seq,
+                 .vocab_multiple = framework->kernels.vocab_multiple,
+                 .framework = framework,
+                 .launched = pl_block_is_launched(model, PL_BLOCK_LAYER, shard)};
+  if (!made.launched) return made;
+  made.flash = shard->flash;
+  made.recompute = shard->recompute;
+  return made;
 }
 
 static bool is_same(const layout *a, const layout *b) {
   return a->tmp == b->tmp && a->ep == b->ep && a->cp == b->cp && a->sp == b->sp && a->gathers == b->gathers &&
-         a->dtype == b->dtype && a->seq == b->seq && a->vocab_multiple == b->vocab_multiple;
+         a->dtype == b->dtype && a->seq == b->seq && a->vocab_multiple == b->vocab_multiple &&
+         a->framework == b->framework && a->launched == b->launched && a->flash == b->flash &&
+         a->recompute == b->recompute;
+}
+
+/* Kept functions that differ in what is said of layers alone; NULL: none. */
+static const kept_functions *find_like(const pl_block_functions *functions, const layout *wanted) {
+  for (const kept_functions *kept = functions->kept; kept != NULL; kept = kept->next) {
+    layout like = kept->layout;
+    like.launched = wanted->launched;
+    like.flash = wanted->flash;
+    like.recompute = wanted->recompute;
+    if (is_same(&like, wanted)) return kept;
+  }
+  return NULL;
 }
 
 static void begin(pl_block_functions *functions, const pl_model *model) {
@@ -62,9 +88,14 @@ static pl_code make(pl_block_functions *functions, const pl_model *model, const 
   int32_t n = pl_model_n_classes(model);
   if (kept != NULL) kept->functions = PL_TAKE(&functions->arena, pl_block_function, n);
   if (kept == NULL || kept->functions == NULL) return pl_fail_memory(error, "the functions of the blocks");
-  kept->layout = layout_of(shard);
-  for (int32_t c = 0; c < n; c++)
-    PL_TRY(pl_block_function_take(model, c, shard, &functions->arena, &kept->functions[c], error));
+  kept->layout = layout_of(model, shard);
+  const kept_functions *like = model->unlike.parts == NULL ? find_like(functions, &kept->layout) : NULL;
+  for (int32_t c = 0; c < n; c++) {
+    if (like != NULL && c != PL_BLOCK_LAYER)
+      kept->functions[c] = like->functions[c];
+    else
+      PL_TRY(pl_block_function_take(model, c, shard, &functions->arena, &kept->functions[c], error));
+  }
   kept->next = functions->kept;
   functions->kept = kept;
   functions->n_made++;
@@ -74,7 +105,7 @@ static pl_code make(pl_block_functions *functions, const pl_model *model, const 
 
 static pl_code find(pl_block_functions *functions, const pl_model *model, const pl_block_shard *shard,
                     const pl_block_function **found, pl_error *error) {
-  const layout wanted = layout_of(shard);
+  const layout wanted = layout_of(model, shard);
   begin(functions, model);
   for (const kept_functions *kept = functions->kept; kept != NULL; kept = kept->next)
     if (is_same(&kept->layout, &wanted)) {

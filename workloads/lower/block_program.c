@@ -8,6 +8,7 @@
 
 #include "core/cluster/cluster.h"
 #include "workloads/lower/block_program.h"
+#include "workloads/lower/launched_block.h"
 #include "workloads/lower/lowering.h"
 
 /* Unlike numbers of heads per rank: with a key and value for each. */
@@ -140,9 +141,14 @@ static pl_code take(const pl_model *model, pl_block_kind kind, const pl_block_sh
   tape.layer = kind == PL_BLOCK_LAYER || experts || kind == PL_BLOCK_CHAIN; /* what recomputation acts on */
   /* Not in NVFP4: Transformer Engine's userbuffers send 16 bits or fp8 (UserBufferQuantizationMode at d0067d0da). */
   tape.overlaps = kind == PL_BLOCK_LAYER && tape.sp && !shard->fp4 && tape.framework->pipeline.overlaps_tensor;
-  pl_lowering lowering;
-  pl_lower_block(function, &tape, &lowering);
-  pl_lower_backward(&lowering);
+  if (function->launched) {
+    PL_TRY(pl_launch_block(function, &tape, error));
+    tape.model_flops = pl_block_model_flops(function, shard);
+  } else {
+    pl_lowering lowering;
+    pl_lower_block(function, &tape, &lowering);
+    pl_lower_backward(&lowering);
+  }
   cut_logits_gradient(&tape, kind);
 
   pl_block_program result = {.kind = kind,

@@ -1,0 +1,229 @@
+/* See workloads/lower/launched_kernels.h. */
+#include "workloads/lower/launched_kernels.h"
+
+#include "core/cluster/cluster.h"
+#include "workloads/cost/ir_kernel.h"
+
+static bool is(const pl_ir_op *op, const char *row) {
+  return pl_ir_op_is(op, row);
+}
+
+/* ---- kernels ---- */
+
+static pl_op *append(pl_launching *own, const pl_op *kernel) {
+  pl_tape *tape = own->tape;
+  if (!own->backward) {
+    PL_ASSERT(tape->n_forward < PL_TAPE_FORWARD_OPS);
+    tape->forward[tape->n_forward] = *kernel;
+    return &tape->forward[tape->n_forward++];
+  }
+  PL_ASSERT(tape->n_backward < PL_TAPE_BACKWARD_OPS);
+  tape->for_inputs[tape->n_backward] = tape->writes_for_inputs;
+  tape->backward[tape->n_backward] = *kernel;
+  return &tape->backward[tape->n_backward++];
+}
+
+static void clear_tensors(pl_op *op) {
+  for (int i = 0; i < PL_OP_INPUTS; i++)
+    op->inputs[i] = PL_NONE;
+  op->output = op->auxiliary = op->third = PL_NONE;
+}
+
+/* Parameters and their gradients stay: an op names as many as it has room for. */
+bool pl_launching_must_name(const pl_launching *own, uint32_t tensor) {
+  uint8_t kind = own->tape->tensors[tensor].kind;
+  return kind != PL_TENSOR_PARAMETER && kind != PL_TENSOR_PARAMETER_GRADIENT;
+}
+
+void pl_launching_read(const pl_launching *own, pl_op *op, uint32_t tensor) {
+  if (tensor == PL_NONE) return;
+  for (int i = 0; i < PL_OP_INPUTS; i++) {
+    if (op->inputs[i] == tensor) return;
+    if (op->inputs[i] != PL_NONE) continue;
+    op->inputs[i] = tensor;
+    return;
+  }
+  PL_ASSERT(!pl_launching_must_name(own, tensor));
+}
+
+/* In the first place that is free. */
+void pl_launching_write(const pl_launching *own, pl_op *op, uint32_t tensor) {
+  uint32_t *const places[] = {&op->output, &op->auxiliary, &op->third};
+  if (tensor == PL_NONE) return;
+  for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+    if (*places[i] == tensor) return;
+    if (*places[i] != PL_NONE) continue;
+    *places[i] = tensor;
+    return;
+  }
+  PL_ASSERT(!pl_launching_must_name(own, tensor));
+}
+
+/* ---- gradients ---- */
+
+static bool is_added(const pl_launching *own, const pl_ir_op *op) {
+  const pl_launched_ops of = pl_launched_ops_of(own, op);
+  for (int32_t i = 0; i < of.n; i++)
+    if (is(&of.ops[i], "accumulate")) return true;
+  return false;
+}
+
+/* Casts and additions to buffers alone. */
+bool pl_launching_only_adds(const pl_launching *own, const pl_ir_op *op) {
+  static const char *const rows[] = {"accumulate", "cast", "copy", "scale", "rename", NULL};
+  const pl_launched_ops of = pl_launched_ops_of(own, op);
+  for (int32_t i = 0; i < of.n; i++) {
+    bool one = false;
+    for (const char *const *row = rows; *row != NULL; row++)
+      one = one || is(&of.ops[i], *row);
+    if (!one) return false;
+  }
+  return is_added(own, op);
+}
+
+/* Of a framework that reduces a block's gradients together: they are handed over, and shards of them are added up
+ * later. Of a weight with two uses autograd adds the two first. */
+void pl_launching_hand_over(pl_launching *own, const pl_ir_op *op) {
+  const pl_launched_ops of = pl_launched_ops_of(own, op);
+  for (int32_t i = 0; i < of.n; i++) {
+    if (!is(&of.ops[i], "accumulate")) continue;
+    uint32_t weight = pl_launching_parameter(own, of.ops[i].path);
+    double elements = pl_ir_type_local_elements(&own->kernels->mesh, &of.f->values[of.ops[i].inputs[0]].type);
+    if (weight == PL_NONE || weight != own->tape->tied)
+      own->unsharded += elements;
+    else
+      pl_tape_sweep(own->tape, "gradient_add", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, weight, PL_NONE, PL_NONE,
+                    PL_NONE, PL_NONE)
+          ->bytes = 3 * own->tape->tensors[weight].size_bytes;
+  }
+}
+
+/* Of a table, a dense gradient that is made and handed over: not added to a buffer here. */
+static void hand_table_over(pl_launching *own, const pl_ir_op *op, pl_op *kernel) {
+  const pl_launched_ops of = pl_launched_ops_of(own, op);
+  const pl_ir_op *added = NULL, *made = NULL;
+  for (int32_t i = 0; i < of.n; i++) {
+    if (is(&of.ops[i], "accumulate")) added = &of.ops[i];
+    if (is(&of.ops[i], "embedding_backward")) made = &of.ops[i];
+  }
+  if (kernel->kind != PL_OP_EMBEDDING || added == NULL || made == NULL) return;
+  const pl_ir_mesh *mesh = &own->kernels->mesh;
+  kernel->bytes -= 2 * pl_ir_type_local_bytes(mesh, &of.f->values[added->inputs[0]].type) +
+                   pl_ir_type_local_bytes(mesh, &of.f->values[made->first_output].type);
+  pl_launching_hand_over(own, op);
+}
+
+/* ---- what the caller's variables hold ---- */
+
+static bool copies_heads(const pl_launching *own, const pl_launched_ops *of) {
+  for (int32_t i = 0; i < of->n; i++)
+    if (is(&of->ops[i], "copy") && pl_ir_integer_of(&of->ops[i], "heads", 0) > 0) return true;
+  (void)own;
+  return false;
+}
+
+static bool adds_values(const pl_launched_ops *of) {
+  for (int32_t i = 0; i < of->n; i++)
+    if (is(&of->ops[i], "add") &&
+        pl_ir_type_same_shape(&of->f->values[of->ops[i].inputs[0]].type, &of->f->values[of->ops[i].inputs[1]].type))
+      return true;
+  return false;
+}
+
+static void hold(pl_launching *own, uint32_t tensor) {
+  if (tensor == PL_NONE || own->n_held == PL_LAUNCHED_HELD) return;
+  own->held[own->n_held++] = tensor;
+}
+
+/* Where a profile copies queries, keys and values on their way to attention, the product that they are of is held until
+ * attention has run, and what attention gives until the layer's second sum (`copies_qkv`). */
+static void note_held(pl_launching *own, int32_t index, pl_op *kernel) {
+  const pl_ir_op *op = &own->f->ops[index];
+  const pl_launched_ops of = pl_launched_ops_of(own, op);
+  if (own->backward || !own->tape->framework->kernels.copies_qkv) return;
+  if (copies_heads(own, &of) && !own->copies) {
+    own->copies = true;
+    for (int32_t i = 0; i < op->n_inputs; i++)
+      hold(own, own->tensor[op->inputs[i]]);
+  }
+  bool attends = kernel->kind == PL_OP_ATTENTION, adds = own->copies && adds_values(&of);
+  for (int32_t i = 0; (attends || (adds && own->n_held > 0)) && i < own->n_held; i++)
+    pl_launching_read(own, kernel, own->held[i]);
+  if (attends || adds) own->n_held = 0;
+  for (int32_t i = 0; adds && i < op->n_inputs; i++) {
+    uint32_t tensor = own->tensor[op->inputs[i]];
+    if (tensor != PL_NONE && tensor != own->tape->input && pl_launching_must_name(own, tensor)) hold(own, tensor);
+  }
+}
+
+void pl_launching_kernel(pl_launching *own, int32_t index) {
+  const pl_ir_op *op = &own->f->ops[index];
+  pl_tape *tape = own->tape;
+  pl_category category = !own->backward      ? PL_CATEGORY_FORWARD
+                         : own->again[index] ? PL_CATEGORY_RECOMPUTE
+                                             : PL_CATEGORY_BACKWARD;
+  pl_op kernel, beside;
+  if (!pl_ir_launched(own->kernels, &own->routing, own->f, op, tape->framework, category, &kernel)) {
+    pl_launching_share(own, index);
+    return;
+  }
+  kernel.name = pl_launching_name(own, index);
+  if (kernel.kind == PL_OP_ATTENTION) kernel.attention_kernel = (uint8_t)tape->shard->attention_kernel;
+  clear_tensors(&kernel);
+  for (int32_t i = 0; i < op->n_inputs; i++) {
+    uint32_t tensor = own->tensor[op->inputs[i]];
+    bool later = tensor != PL_NONE && op->n_inputs > PL_OP_INPUTS && !pl_launching_must_name(own, tensor);
+    if (!later) pl_launching_read(own, &kernel, tensor);
+  }
+  note_held(own, index, &kernel);
+  pl_launching_note_outputs(own, index, kernel.name, &kernel);
+  if (own->backward && own->tape->framework->gradients.gradient_path != PL_GRADIENTS_ADDED)
+    hand_table_over(own, op, &kernel);
+  pl_launching_note_beside(own, index, &kernel);
+  if (pl_ir_launched_beside(own->kernels, &own->routing, own->f, op, &beside)) {
+    beside.name = "gradient_add";
+    clear_tensors(&beside);
+    pl_launching_read(own, &beside, kernel.output);
+    beside.output = kernel.output;
+    append(own, &kernel);
+    append(own, &beside);
+    return;
+  }
+  append(own, &kernel);
+}
+
+/* ---- rows that are picked ---- */
+
+/* Rows that hold a single one, and products with them: rows are picked. */
+bool pl_launching_is_placed(const pl_launching *own, int32_t value) {
+  int32_t maker = own->f->values[value].op;
+  while (maker != PL_IR_NONE && is(&own->f->ops[maker], "cut"))
+    maker = own->f->values[own->f->ops[maker].inputs[0]].op;
+  return maker != PL_IR_NONE && is(&own->f->ops[maker], "place");
+}
+
+bool pl_launching_only_picks(const pl_launching *own, const pl_ir_op *place) {
+  for (int32_t i = 0; i < own->f->n_ops; i++)
+    for (int32_t k = 0; k < own->f->ops[i].n_inputs; k++) {
+      bool reads = own->f->ops[i].inputs[k] == place->first_output;
+      if (reads && !is(&own->f->ops[i], "product") && !is(&own->f->ops[i], "cut")) return false;
+    }
+  return true;
+}
+
+/* The rows are read and written. */
+void pl_launching_pick_rows(pl_launching *own, int32_t index) {
+  const pl_ir_op *op = &own->f->ops[index];
+  pl_op kernel;
+  if (!pl_ir_launched(own->kernels, &own->routing, own->f, op, own->tape->framework, PL_CATEGORY_FORWARD, &kernel))
+    return;
+  kernel.kind = PL_OP_ELEMENTWISE;
+  kernel.name = "picked";
+  kernel.flops = 0;
+  kernel.bytes = 2 * pl_launching_bytes(own, op->first_output);
+  kernel.transposed = false;
+  clear_tensors(&kernel);
+  pl_launching_read(own, &kernel, own->tensor[op->inputs[1]]);
+  pl_launching_note_outputs(own, index, kernel.name, &kernel);
+  append(own, &kernel);
+}

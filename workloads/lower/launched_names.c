@@ -1,0 +1,163 @@
+/* Names of a block's kernels (launched_tensors.h): what frameworks call those around a parameter or a sum
+ * (kernel_names.c), found by the op of the block's function that an op is, or was derived from; else the name of a row.
+ */
+#include <string.h>
+
+#include "workloads/language/ir_table.h"
+#include "workloads/lower/launched_tensors.h"
+
+static bool is(const pl_ir_op *op, const char *row) {
+  return pl_ir_op_is(op, row);
+}
+
+/* Of the op of the block's function that makes a value of this name. */
+static const pl_tape_names *names_by(const pl_launching *own, const char *value) {
+  const pl_ir_function *function = own->block->function;
+  int32_t at = value != NULL ? pl_ir_value_find(function, value) : PL_IR_NONE;
+  return at != PL_IR_NONE && function->values[at].op != PL_IR_NONE ? own->block->names[function->values[at].op] : NULL;
+}
+
+static const pl_tape_names *names_of(const pl_launching *own, const pl_launched_ops *of, const pl_ir_op *op) {
+  const char *made = op->n_outputs > 0 ? of->f->values[op->first_output].name : NULL;
+  if (strstr(pl_ir_row_at(op->row)->name, "attention") != NULL) return NULL; /* in one kernel: its row's */
+  return names_by(own, own->backward ? op->origin : made);
+}
+
+/* The op that gives a kernel its name: a product, a norm, else the last that has one. */
+static const pl_ir_op *head_of(const pl_launching *own, const pl_launched_ops *of, const pl_tape_names **names) {
+  const pl_ir_op *head = NULL;
+  *names = NULL;
+  for (int32_t i = 0; i < of->n; i++) {
+    const pl_ir_op *op = &of->ops[i];
+    const pl_tape_names *found = names_of(own, of, op);
+    if (found == NULL) continue;
+    head = op;
+    *names = found;
+    if (is(op, "product") || strstr(pl_ir_row_at(op->row)->name, "norm") != NULL) break;
+  }
+  return head;
+}
+
+static bool is_weight_gradient(const pl_launching *own, const pl_launched_ops *of, const pl_ir_op *product) {
+  (void)own;
+  return pl_ir_type_find(&of->f->values[product->first_output].type, pl_ir_name_of("b")) < 0;
+}
+
+static const char *role_of(const pl_launching *own, const pl_launched_ops *of, const pl_ir_op *head,
+                           const pl_tape_names *names) {
+  if (is(head, "product")) return is_weight_gradient(own, of, head) ? names->wgrad : names->backward;
+  if (is(head, "sum")) return names->bias_grad;
+  if (is(head, "accumulate") || is(head, "cast")) return NULL;
+  return names->backward;
+}
+
+/* The first that computes; of additions to buffers these. */
+static const char *row_of(const pl_launched_ops *of) {
+  static const char *const beside[] = {"constant", "cut", "rename", "cast", "accumulate", NULL};
+  const char *added = NULL;
+  for (int32_t i = 0; i < of->n; i++) {
+    bool none = false;
+    for (const char *const *row = beside; *row != NULL; row++)
+      none = none || is(&of->ops[i], *row);
+    if (!none) return pl_ir_row_at(of->ops[i].row)->name;
+    if (is(&of->ops[i], "accumulate")) added = pl_ir_row_at(of->ops[i].row)->name;
+  }
+  return added != NULL ? added : of->n > 0 ? pl_ir_row_at(of->ops[0].row)->name : "kernel";
+}
+
+const char *pl_launching_name(const pl_launching *own, int32_t index) {
+  const pl_launched_ops of = pl_launched_ops_of(own, &own->f->ops[index]);
+  const pl_tape_names *names;
+  const pl_ir_op *head = head_of(own, &of, &names);
+  const char *row = row_of(&of), *name = NULL;
+  bool forward = !own->backward || own->again[index];
+  if (!forward && of.n == 1 && is(&of.ops[0], "add")) return "gradient_add";
+  if (head != NULL) name = forward ? names->forward : role_of(own, &of, head, names);
+  return name != NULL ? name : row;
+}
+
+const char *pl_launching_bias_name(const pl_launching *own, int32_t index) {
+  const pl_launched_ops of = pl_launched_ops_of(own, &own->f->ops[index]);
+  const pl_tape_names *names;
+  return head_of(own, &of, &names) != NULL ? names->bias : NULL;
+}
+
+/* Of a gradient that of the value that it is one of: "dmlp.up.2" of mlp.up. */
+const char *pl_launching_value_name(const pl_launching *own, int32_t value, const char *otherwise) {
+  enum { STEM = 64 };
+  char stem[STEM];
+  const pl_ir_function *function = own->block->function;
+  const char *name = own->f->values[value].name;
+  if (!own->backward || name[0] != 'd' || strlen(name) >= STEM) return otherwise;
+  strcpy(stem, name + 1);
+  for (;;) {
+    if (strcmp(stem, "x") == 0) return "input";
+    const pl_tape_names *names = names_by(own, stem);
+    int32_t at = pl_ir_value_find(function, stem), maker = at != PL_IR_NONE ? function->values[at].op : PL_IR_NONE;
+    if (names != NULL) return names->forward;
+    while (maker != PL_IR_NONE && (is(&function->ops[maker], "rename") || is(&function->ops[maker], "cut")))
+      maker = function->values[function->ops[maker].inputs[0]].op;
+    if (maker != PL_IR_NONE && is(&function->ops[maker], "param")) {
+      uint32_t of = pl_launching_parameter(own, function->ops[maker].path);
+      return of != PL_NONE ? own->tape->tensors[of].name : otherwise;
+    }
+    if (maker != PL_IR_NONE && own->block->names[maker] != NULL) return own->block->names[maker]->forward;
+    if (maker != PL_IR_NONE) return pl_ir_row_at(function->ops[maker].row)->name;
+    char *last = strrchr(stem, '.');
+    if (last == NULL || last[1] < '0' || last[1] > '9') return otherwise;
+    *last = '\0';
+  }
+}
+
+/* By the op of the block's function that reads it. */
+const char *pl_launching_parameter_name(const pl_launching *own, const char *path) {
+  const pl_ir_function *function = own->block->function;
+  for (int32_t i = 0; i < function->n_ops; i++)
+    for (int32_t k = 0; k < function->ops[i].n_inputs; k++) {
+      int32_t maker = function->values[function->ops[i].inputs[k]].op;
+      bool reads =
+          maker != PL_IR_NONE && is(&function->ops[maker], "param") && strcmp(function->ops[maker].path, path) == 0;
+      const pl_tape_names *names = own->block->names[i];
+      if (reads && names != NULL && is(&function->ops[i], "add") && names->bias != NULL) return names->bias;
+      if (reads) return names != NULL ? names->forward : pl_ir_row_at(function->ops[i].row)->name;
+    }
+  return "parameter";
+}
+
+/* The op whose partial sums those of a value are: what has handed them on is passed. */
+static int32_t partial_of(const pl_launching *own, int32_t value) {
+  for (int32_t op = own->f->values[value].op; op != PL_IR_NONE;) {
+    const pl_ir_op *is_one = &own->f->ops[op];
+    const pl_launched_ops of = pl_launched_ops_of(own, is_one);
+    for (int32_t i = 0; i < of.n; i++)
+      if (is(&of.ops[i], "product") || is(&of.ops[i], "embedding")) return op;
+    int32_t next = PL_IR_NONE;
+    for (int32_t i = 0; i < is_one->n_inputs; i++) {
+      int32_t maker = own->f->values[is_one->inputs[i]].op;
+      bool reads = maker == PL_IR_NONE || own->f->ops[maker].n_inputs == 0;
+      if (!reads && (!own->backward || !own->again[maker])) next = maker;
+    }
+    op = next;
+  }
+  return own->f->values[value].op;
+}
+
+/* Of the op that makes what is summed, or reads what is gathered. */
+const char *pl_launching_collective_name(const pl_launching *own, int32_t index) {
+  const pl_ir_op *op = &own->f->ops[index];
+  const char *row = pl_ir_row_at(op->row)->name, *name = NULL;
+  bool gathers = is(op, "all_gather");
+  int32_t of = gathers ? own->last[op->first_output] : partial_of(own, op->inputs[0]);
+  if (of == PL_IR_NONE || of >= own->f->n_ops) return row;
+  const pl_launched_ops ops = pl_launched_ops_of(own, &own->f->ops[of]);
+  const pl_tape_names *names;
+  if (head_of(own, &ops, &names) == NULL) return row;
+  bool forward = !own->backward || own->again[of];
+  if (gathers)
+    name = forward ? names->gather : own->again[index] ? names->regather : names->grad_all_gather;
+  else if (is(op, "all_reduce"))
+    name = forward ? names->all_reduce : names->input_all_reduce;
+  else if (is(op, "reduce_scatter"))
+    name = forward ? names->reduce_scatter : names->input_reduce_scatter;
+  return name != NULL ? name : row;
+}
