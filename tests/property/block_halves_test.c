@@ -115,6 +115,13 @@ static bool is_made_again(const pl_block_program *block, const pl_op *op) {
   return false;
 }
 
+/* Of a kernel beside it, as of a norm in PyTorch ops: nobody reads what it gives. */
+static bool is_step(const pl_op_list *whole, const pl_op *op) {
+  for (uint32_t i = 0; i < whole->n_ops; i++)
+    if (op->output == PL_NONE || (&whole->ops[i] != op && reads(&whole->ops[i], op->output))) return false;
+  return op->kind != PL_OP_COLLECTIVE && op->auxiliary == PL_NONE;
+}
+
 /* A product that makes nothing but the gradient of a weight is for weights, and is all there is but casts, regathers,
  * sums and recomputations; an op for inputs leads to the gradient of the input. */
 static void halves_are_what_they_say(const pl_block_program *block, const pl_op_list *whole, const bool *for_inputs) {
@@ -125,7 +132,7 @@ static void halves_are_what_they_say(const pl_block_program *block, const pl_op_
     if (block->input_gradient != PL_NONE && is_made_again(block, op) && !for_inputs[at])
       fail_msg("%s of %s is made again for weights", op->name, pl_block_kind_name(block->kind));
     if (!for_inputs[at] || is_made_again(block, op)) continue;
-    bool leads = writes(op, block->input_gradient);
+    bool leads = writes(op, block->input_gradient) || is_step(whole, op);
     for (uint32_t later = 0; later < whole->n_ops; later++)
       leads |= for_inputs[later] && ((op->output != PL_NONE && reads(&whole->ops[later], op->output)) ||
                                      (op->auxiliary != PL_NONE && reads(&whole->ops[later], op->auxiliary)) ||

@@ -102,25 +102,15 @@ static void note_masks(pl_launching *own, int32_t index, const char *name, pl_op
   }
 }
 
-/* An RMS norm in PyTorch ops keeps what its product with the weight reads, the normalised input in the type of
- * computing, for the weight's gradient (self.weight * hidden_states.to(input_dtype) in Hugging Face's LlamaRMSNorm,
- * output * self.weight in Megatron-LM's rms_norm.py). */
-static void note_normalised(pl_launching *own, int32_t index, pl_op *kernel) {
-  const pl_ir_op *op = &own->f->ops[index];
+/* What was kept and nobody reads is the weights' of a norm in steps (kernel_norm.c): its kernel does. */
+static void note_unread(pl_launching *own, const pl_ir_op *op, pl_op *kernel) {
   const pl_launched_ops of = pl_launched_ops_of(own, op);
-  uint32_t first = PL_NONE; /* of two norms in one kernel, of queries and of keys, what both keep */
-  for (int32_t i = 0; i < of.n; i++) {
-    bool back = is(&of.ops[i], "rms_norm_backward");
-    if (!back && !is(&of.ops[i], "rms_norm")) continue;
-    if (!pl_launching_is_norm_in_steps(own, &of, &of.ops[i])) continue;
-    const char *norm = own->backward ? of.ops[i].origin : of.f->values[of.ops[i].first_output].name;
-    uint32_t kept = pl_launching_normalised(own, norm, &of.f->values[of.ops[i].first_output].type, first);
-    if (first == PL_NONE) first = kept;
-    if (back)
-      pl_launching_read(own, kernel, kept);
-    else
-      pl_launching_write(own, kernel, kept);
-  }
+  bool norm = false;
+  for (int32_t i = 0; i < of.n; i++)
+    norm = norm || is(&of.ops[i], "rms_norm_backward");
+  for (int32_t i = 0; norm && i < own->n_unread; i++)
+    pl_launching_read(own, kernel, own->unread[i]);
+  if (norm) own->n_unread = 0;
 }
 
 /* Buffers that it adds to. */
@@ -157,7 +147,7 @@ void pl_launching_note_beside(pl_launching *own, int32_t index, pl_op *kernel) {
   const pl_ir_op *op = &own->f->ops[index];
   note_buffers(own, op, kernel);
   note_masks(own, index, kernel->name, kernel);
-  note_normalised(own, index, kernel);
+  if (own->backward) note_unread(own, op, kernel);
   if (own->backward) note_scattered(own, op, kernel);
   fill(own, kernel);
 }

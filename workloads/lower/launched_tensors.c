@@ -201,27 +201,6 @@ uint32_t pl_launching_mask(pl_launching *own, const pl_launched_ops *of, const p
   return put(&own->masks, NULL, seed, add_tensor(own, name, PL_TENSOR_MASK, type, elements));
 }
 
-bool pl_launching_is_norm_in_steps(const pl_launching *own, const pl_launched_ops *of, const pl_ir_op *norm) {
-  bool narrow = pl_dtype_bytes(own->tape->shard->dtype) < pl_dtype_bytes(PL_DTYPE_FP32);
-  return !own->tape->framework->kernels.fuses_norm && narrow && norm->n_inputs > 1 &&
-         of->f->values[norm->inputs[0]].type.element == PL_IR_F32;
-}
-
-uint32_t pl_launching_normalised(pl_launching *own, const char *norm, const pl_ir_type *type, uint32_t beside) {
-  pl_tape *tape = own->tape;
-  uint32_t known = norm != NULL ? look_up(&own->normalised, norm, 0) : PL_NONE;
-  if (known != PL_NONE || norm == NULL) return known;
-  double bytes = pl_ir_type_local_elements(&own->kernels->mesh, type) * pl_dtype_bytes(tape->shard->dtype);
-  uint32_t made = beside;
-  if (beside == PL_NONE) {
-    made = add_tensor(own, "normalised", PL_TENSOR_ACTIVATION, type, bytes);
-    tape->tensors[made].dtype = (uint8_t)tape->shard->dtype;
-  } else {
-    tape->tensors[beside].size_bytes += bytes;
-  }
-  return put(&own->normalised, norm, 0, made);
-}
-
 /* ---- parameters ---- */
 
 /* The parameter that a value inside what `op` launches is; NULL: none. */

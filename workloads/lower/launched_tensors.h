@@ -7,7 +7,7 @@
 #include "workloads/language/ir_routing.h"
 #include "workloads/lower/block_function.h"
 
-enum { PL_LAUNCHED_PATHS = 128, PL_LAUNCHED_HELD = 4 };
+enum { PL_LAUNCHED_PATHS = 128, PL_LAUNCHED_HELD = 12 };
 
 /* What a path, or the seed of a dropout, stands for. */
 typedef struct pl_launched_entry {
@@ -36,9 +36,11 @@ typedef struct pl_launching {
   const bool *again;
   bool *for_inputs;
   bool *picked; /* per value: of rows that were picked, or made of them */
-  pl_launched_table parameters, buffers, kept, masks, normalised;
+  pl_launched_table parameters, buffers, kept, masks;
   uint32_t held[PL_LAUNCHED_HELD]; /* what the caller's variables hold */
   int32_t n_held;
+  uint32_t unread[PL_LAUNCHED_HELD]; /* kept, and read by no op */
+  int32_t n_unread;
   bool copies;      /* queries, keys and values, on their way to attention */
   double unsharded; /* elements of gradients that go to their reduction in a tensor of their own */
 } pl_launching;
@@ -74,11 +76,6 @@ void pl_launching_keep(pl_launching *own, const char *path, uint32_t tensor);
 uint32_t pl_launching_kept(const pl_launching *own, const char *path);
 /* Of a dropout among what is launched: the same in every pass. */
 uint32_t pl_launching_mask(pl_launching *own, const pl_launched_ops *of, const pl_ir_op *dropout, const char *name);
-
-/* Whether a norm among what is launched works on an fp32 copy (kernel_steps.c); what such a norm, by the name of what
- * it gives, keeps for its weight's gradient, in one tensor with `beside` (PL_NONE: by itself). */
-bool pl_launching_is_norm_in_steps(const pl_launching *own, const pl_launched_ops *of, const pl_ir_op *norm);
-uint32_t pl_launching_normalised(pl_launching *own, const char *norm, const pl_ir_type *type, uint32_t beside);
 
 /* Parameters of the forward pass that are one tensor: weights and biases of products that are one kernel, vectors of a
  * norm. Before anything is launched. */
