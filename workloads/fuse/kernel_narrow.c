@@ -3,9 +3,9 @@
 
 #include <string.h>
 
+#include "workloads/fuse/kernel_steps.h"
 #include "workloads/language/ir_place.h"
 #include "workloads/language/ir_product.h"
-#include "workloads/fuse/kernel_steps.h"
 
 static const char *const reason = "for products in it";
 

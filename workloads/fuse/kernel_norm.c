@@ -3,8 +3,8 @@
  * result, and back for that of its gradient with what a row's number is spread to; the others say what is moved, and
  * compute nothing that anybody reads. See workloads/fuse/kernel_stepping.h.
  */
-#include "workloads/language/ir_operands.h"
 #include "workloads/fuse/kernel_stepping.h"
+#include "workloads/language/ir_operands.h"
 
 static int32_t step(pl_kernel_stepping *own, const char *row, const char *name, int32_t a, int32_t b) {
   const int32_t pair[] = {a, b};
