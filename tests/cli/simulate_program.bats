@@ -96,7 +96,7 @@ bert-large 64 512 pp=1,dp=8,tmp=1,mbs=8 megatron-lm-2021
 resnet-50 64 1 pp=1,dp=1,tmp=1,mbs=64,idle=1 ideal
 mlp-1b 64 1 pp=1,dp=1,tmp=1,mbs=64,idle=1 ideal
 transgan-amp 8 81 pp=1,dp=8,tmp=1,mbs=1 ideal
-gpt2-345m 32 1024 pp=1,dp=8,tmp=1,mbs=2,recompute=full megatron-core
+gpt2-345m 32 1024 pp=4,dp=2,tmp=1,mbs=2,recompute=full megatron-core
 bert-large 64 512 pp=1,dp=8,tmp=1,mbs=8 deepspeed
 mla 16 4096 pp=1,dp=8,tmp=1,mbs=1 ideal
 gpt2-345m 32 1024 pp=2,dp=2,tmp=2,mbs=2 nanotron
