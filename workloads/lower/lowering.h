@@ -1,4 +1,5 @@
-/* Lowering: from the ops of a block's function (block_function.h) to the kernels that a framework launches for them.
+/* Lowering: from the ops of a block's function (block_function.h) to the kernels that a framework launches for them, of
+ * blocks that are not lowered by what the pass for programs makes of them (launched_block.h).
  *
  * Each row of the op table says which kernels an op of it becomes (its column `kernels`); what lowers them (kernels.c)
  * looks at the ops around it where a framework's profile makes one kernel of several (queries, keys and values are one
