@@ -70,9 +70,10 @@ typedef struct session {
 
 static const char marker[] = "/*DATA*/null";
 
-/* What a strategy is written with; cp and ep only where some row has them. */
-static const char *const strategy_keys[] = {"pp", "dp",        "tmp",  "cp",      "ep",    "mbs",    "schedule", "vpp",
-                                            "sp", "recompute", "zero", "overlap", "order", "assign", NULL};
+/* What a strategy is written with; cp, ep, etp and ep_overlap only where some row has them. */
+static const char *const strategy_keys[] = {"pp",         "dp",      "tmp",      "cp",     "ep", "etp",
+                                            "ep_overlap", "mbs",     "schedule", "vpp",    "sp", "recompute",
+                                            "zero",       "overlap", "order",    "assign", NULL};
 static const char *const measured[] = {"iter_time_s",
                                        "iter_time_low_s",
                                        "iter_time_high_s",
@@ -153,16 +154,21 @@ static pl_code put_column(session *own, const pl_column_info *column, bool first
   return PL_OK;
 }
 
-/* Missing everywhere (degrees of strategy trees, which differ from op to op), or a cp or ep of 1. */
+/* Missing everywhere (degrees of strategy trees, which differ from op to op), or a cp, ep or etp of 1, or no
+ * ep_overlap. */
 static pl_code is_used(session *own, const char *name, bool *used, pl_error *error) {
   const pl_column_info *column = find_column(name);
-  bool seldom = strcmp(name, "cp") == 0 || strcmp(name, "ep") == 0;
+  bool seldom = strcmp(name, "cp") == 0 || strcmp(name, "ep") == 0 || strcmp(name, "etp") == 0;
+  bool is_switch = strcmp(name, "ep_overlap") == 0;
   void *values;
   *used = false;
   PL_TRY(pl_results_reader_column(own->reader, column, &own->arena, &values, error));
   for (uint32_t i = 0; i < pl_results_reader_n_rows(own->reader); i++) {
     const char *at = (const char *)values + (size_t)i * column->size;
-    *used |= column->type == PL_COLUMN_i32 ? *(const int32_t *)(const void *)at > (seldom ? 1 : -1) : at[0] != '\0';
+    *used |= column->type == PL_COLUMN_i32 ? *(const int32_t *)(const void *)at > (seldom      ? 1
+                                                                                   : is_switch ? 0
+                                                                                               : -1)
+                                           : at[0] != '\0';
   }
   return PL_OK;
 }

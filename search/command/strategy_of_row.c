@@ -25,10 +25,13 @@ const char *pl_strategy_of_row(pl_results_reader *reader, const pl_result_row *r
     return pl_arena_printf(arena, "%.1024s%s%s", row->search->strategy.text, says ? "" : ",", says ? "" : choices);
   }
   if (choices == NULL || row->tmp < 0) return choices; /* a tree has no one degree */
-  return pl_arena_printf(arena,
-                         "pp=%d,dp=%d,tmp=%d,cp=%d,ep=%d,mbs=%d,schedule=%.16s,vpp=%d,sp=%d,recompute=%.16s,zero=%d,"
-                         "overlap=%d,order=%.16s,assign=%.512s%s%s",
-                         row->pp, row->dp, row->tmp, row->cp, row->ep, row->mbs, row->schedule.text, row->vpp, row->sp,
-                         row->recompute.text, row->zero, row->overlap, row->order.text, row->assign.text,
-                         choices[0] != '\0' ? "," : "", choices);
+  char cut[24] = "";
+  if (row->etp > 1) snprintf(cut, sizeof cut, ",etp=%d", row->etp);
+  return pl_arena_printf(
+      arena,
+      "pp=%d,dp=%d,tmp=%d,cp=%d,ep=%d%s%s,mbs=%d,schedule=%.16s,vpp=%d,sp=%d,recompute=%.16s,zero=%d,"
+      "overlap=%d,order=%.16s,assign=%.512s%s%s",
+      row->pp, row->dp, row->tmp, row->cp, row->ep, cut, row->ep_overlap > 0 ? ",ep_overlap=1" : "", row->mbs,
+      row->schedule.text, row->vpp, row->sp, row->recompute.text, row->zero, row->overlap, row->order.text,
+      row->assign.text, choices[0] != '\0' ? "," : "", choices);
 }

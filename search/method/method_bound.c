@@ -60,8 +60,9 @@ static bool same_assignment(const pl_strategy *a, const pl_strategy *b) {
   bool prices_synchronisation = a->recipe == PL_ASSIGN_OPTIMAL || a->recipe == PL_ASSIGN_AMP;
   if (prices_synchronisation && (a->zero != b->zero || a->overlap != b->overlap)) return false;
   return a->boundary != NULL && a->recipe == b->recipe && a->pp == b->pp && a->vpp == b->vpp && a->tmp == b->tmp &&
-         a->dp == b->dp && a->cp == b->cp && a->ep == b->ep && a->etp == b->etp && a->mbs == b->mbs && a->sp == b->sp &&
-         a->schedule == b->schedule && a->recompute == b->recompute && strcmp(a->order, b->order) == 0;
+         a->dp == b->dp && a->cp == b->cp && a->ep == b->ep && a->etp == b->etp && a->ep_overlap == b->ep_overlap &&
+         a->mbs == b->mbs && a->sp == b->sp && a->schedule == b->schedule && a->recompute == b->recompute &&
+         strcmp(a->order, b->order) == 0;
 }
 
 static pl_code assign(const pl_search_problem *problem, bound *own, pl_strategy *strategy, pl_arena *scratch,

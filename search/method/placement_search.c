@@ -46,6 +46,7 @@ static uint64_t hash_of(const pl_strategy *s) {
                              s->cp,
                              s->ep,
                              s->etp,
+                             s->ep_overlap,
                              s->mbs,
                              s->vpp,
                              (int32_t)s->recipe,

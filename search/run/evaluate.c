@@ -103,6 +103,8 @@ void pl_evaluate_failed_row(const pl_strategy *strategy, const pl_job *job, uint
                          .dp = strategy->dp,
                          .cp = pl_strategy_cp(strategy),
                          .ep = pl_strategy_ep(strategy),
+                         .etp = pl_strategy_cuts_experts(strategy) ? strategy->etp : 1,
+                         .ep_overlap = strategy->ep_overlap,
                          .tmp = strategy->tmp,
                          .mbs = strategy->mbs,
                          .vpp = strategy->vpp,

@@ -12,8 +12,14 @@
 
 void pl_space_choices_init(pl_space_choices *choices) {
   uint32_t schedules = 1u << PL_SCHEDULE_GPIPE | 1u << PL_SCHEDULE_1F1B | 1u << PL_SCHEDULE_INTERLEAVED;
-  *choices =
-      (pl_space_choices){.schedules = schedules, .recomputes = 7, .sp = 3, .overlap = 3, .offloads = 1, .n_orders = 1};
+  *choices = (pl_space_choices){.schedules = schedules,
+                                .recomputes = 7,
+                                .sp = 3,
+                                .overlap = 3,
+                                .offloads = 1,
+                                .etps = 1,
+                                .ep_overlaps = 1,
+                                .n_orders = 1};
   choices->recipes = 1u << PL_ASSIGN_UNIFORM | 1u << PL_ASSIGN_BALANCED;
   memcpy(choices->orders[0], "tdp", 4);
 }
@@ -78,6 +84,8 @@ static pl_strategy strategy_of(const pl_space *space, const pl_candidate *candid
                           .tmp = candidate->tmp,
                           .cp = candidate->cp,
                           .ep = candidate->ep,
+                          .etp = candidate->cuts_experts ? candidate->tmp : 1,
+                          .ep_overlap = candidate->ep_overlap != 0,
                           .mbs = candidate->mbs,
                           .vpp = candidate->vpp,
                           .schedule = (pl_schedule_kind)candidate->schedule,
@@ -191,17 +199,33 @@ static pl_code walk_offload(walk *w, pl_candidate candidate) {
   return PL_OK;
 }
 
+/* As pl_strategy_check has it. */
+static bool may_hide_tokens(const pl_candidate *c) {
+  bool pairs = c->schedule == (c->pp > 1 ? PL_SCHEDULE_INTERLEAVED : PL_SCHEDULE_1F1B);
+  return c->ep > 1 && pairs && c->recompute < PL_RECOMPUTE_FULL && c->zero < 3;
+}
+
+static pl_code walk_pairs(walk *w, pl_candidate candidate) {
+  if (!may_hide_tokens(&candidate)) return walk_offload(w, candidate);
+  for (uint8_t on = 0; on <= 1; on++) {
+    if (!has_bit(w->space->choices.ep_overlaps, on)) continue;
+    candidate.ep_overlap = on;
+    PL_TRY(walk_offload(w, candidate));
+  }
+  return PL_OK;
+}
+
 static pl_code walk_zero(walk *w, pl_candidate candidate) {
   const pl_space_choices *choices = &w->space->choices;
   w->asked = false;
-  if (candidate.dp * candidate.cp == 1) return walk_offload(w, candidate);
+  if (candidate.dp * candidate.cp == 1) return walk_pairs(w, candidate);
   for (uint8_t zero = 0; zero <= 3; zero++) {
     if (!pl_int_set_has(&choices->zero, zero)) continue;
     for (uint8_t overlap = 0; overlap <= 1; overlap++) {
       if (!has_bit(choices->overlap, overlap)) continue;
       candidate.zero = zero;
       candidate.overlap = overlap;
-      PL_TRY(walk_offload(w, candidate));
+      PL_TRY(walk_pairs(w, candidate));
     }
   }
   return PL_OK;
@@ -266,6 +290,17 @@ static bool allows_context(const pl_int_set *set, int32_t cp) {
   return set->n_ranges > 0 ? pl_int_set_has(set, cp) : cp == 1;
 }
 
+/* Whole, or cut over the tensor ranks, where there are both. */
+static pl_code walk_expert_cuts(walk *w, pl_candidate candidate) {
+  bool may = candidate.tmp > 1 && w->space->model->moe.n_experts > 0;
+  for (uint8_t cuts = 0; cuts <= 1; cuts++) {
+    if (may ? !has_bit(w->space->choices.etps, cuts) : cuts == 1) continue;
+    candidate.cuts_experts = cuts;
+    PL_TRY(walk_mbs(w, candidate));
+  }
+  return PL_OK;
+}
+
 static bool allows_experts(const pl_space *space, int32_t ep, int32_t ranks) {
   if (space->choices.ep.n_ranges > 0) return pl_int_set_has(&space->choices.ep, ep);
   int64_t n_experts = space->model->moe.n_experts;
@@ -275,7 +310,7 @@ static bool allows_experts(const pl_space *space, int32_t ep, int32_t ranks) {
 static pl_code walk_experts(walk *w, pl_candidate candidate) {
   int32_t ranks = candidate.dp * candidate.cp * candidate.tmp;
   for (candidate.ep = 1; candidate.ep <= ranks; candidate.ep++)
-    if (allows_experts(w->space, candidate.ep, ranks)) PL_TRY(walk_mbs(w, candidate));
+    if (allows_experts(w->space, candidate.ep, ranks)) PL_TRY(walk_expert_cuts(w, candidate));
   return PL_OK;
 }
 
@@ -314,6 +349,7 @@ static void digest_candidate(pl_digest *digest, const pl_space *space, const pl_
   if (c->cp > 1 || c->ep > 1) pl_digest_bytes(digest, extras, sizeof extras);
   pl_digest_bytes(digest, kinds, sizeof kinds);
   if (c->offload != 0) pl_digest_bytes(digest, &c->offload, 1);
+  if (c->cuts_experts || c->ep_overlap) pl_digest_bytes(digest, (const uint8_t[]){c->cuts_experts, c->ep_overlap}, 2);
   const char *order = space->choices.orders[c->order];
   pl_digest_bytes(digest, order, strlen(order) == 3 ? 4 : 5);
 }
@@ -386,9 +422,11 @@ int pl_space_format_candidate(const pl_space *space, uint32_t index, char *text,
   PL_ASSERT(index < space->n_candidates);
   if (space->trees != NULL) return pl_tree_space_format(space->trees, index, text, size);
   const pl_candidate *c = &space->candidates[index];
-  char extras[64] = "";
+  char extras[128] = "";
   if (c->cp > 1) snprintf(extras, sizeof extras, ",cp=%d", c->cp);
   if (c->ep > 1) snprintf(extras + strlen(extras), sizeof extras - strlen(extras), ",ep=%d", c->ep);
+  if (c->cuts_experts) snprintf(extras + strlen(extras), sizeof extras - strlen(extras), ",etp=%d", c->tmp);
+  if (c->ep_overlap) snprintf(extras + strlen(extras), sizeof extras - strlen(extras), ",ep_overlap=1");
   if (c->offload != 0)
     snprintf(extras + strlen(extras), sizeof extras - strlen(extras), ",offload=%s", pl_offload_names[c->offload]);
   if (leaves_idle(space, c)) snprintf(extras + strlen(extras), sizeof extras - strlen(extras), ",idle=1");

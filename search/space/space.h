@@ -1,13 +1,15 @@
 /* The candidate space: every valid strategy for a cluster, a model and a job, in one fixed total order.
  *
- * A candidate is 36 bytes; its index is its row in the results file, so the order is part of the file's meaning and
- * `digest` covers it. The order is lexicographic in (pp, tmp, cp, dp, ep, mbs, schedule, vpp, sp, recompute, zero,
- * overlap, offload, order, recipe), so that neighbours cost about the same to simulate.
+ * A candidate is 40 bytes; its index is its row in the results file, so the order is part of the file's meaning and
+ * `digest` covers it. The order is lexicographic in (pp, tmp, cp, dp, ep, etp, mbs, schedule, vpp, sp, recompute,
+ * zero, overlap, ep_overlap, offload, order, recipe), so that neighbours cost about the same to simulate.
  *
  * What is in the space:
  *   pp * dp * cp * tmp = devices, any factors (not only powers of two); with allow_idle <= devices, the first of which
  * are used (most devices first, within one pp and tmp).
  *   cp is 1 unless asked for: few jobs need it. ep divides dp * cp * tmp and the model's experts; without them it is 1.
+ *   etp is 1 unless asked for, and else tmp, where ep divides dp * cp. ep_overlap is off unless asked for, and on where
+ * ep > 1, the stage is one or the schedule interleaved, and neither full recomputation nor ZeRO 3 stands in the way.
  *   mbs divides gbs / dp.
  *   Schedules gpipe, 1f1b and interleaved where pp > 1, others (workloads/strategy/schedule.h) when asked for. With one
  * stage there is nothing to schedule: 1f1b, vpp = 1. Of chunks pp * vpp divides the layers: interleaved and
@@ -25,7 +27,7 @@
  * parallelism.
  *
  * Rejected: decoding candidates from mixed-radix indices without storage. The rules of divisibility make the radices
- * ragged, so decoding would be a search; 36 bytes times 10^6 candidates is nothing.
+ * ragged, so decoding would be a search; 40 bytes times 10^6 candidates is nothing.
  */
 #ifndef PL_SEARCH_SPACE_H
 #define PL_SEARCH_SPACE_H
@@ -48,11 +50,12 @@ typedef struct pl_space_choices {
   pl_int_set zero;        /* empty: 0 to 3 */
   /* Bit i = value i of the enumeration is allowed (sp, overlap: bit 0 = off, bit 1 = on). */
   uint32_t schedules, recomputes, sp, overlap, recipes;
-  uint32_t offloads;                /* of pl_offload_names; where one but none is allowed, candidates are programs */
-  bool order_is_given;              /* orders or layers: where a search may place by itself, it does not */
-  bool allow_idle;                  /* also strategies that leave devices idle */
-  bool only_offered;                /* without what the job's framework does not offer, as far as its profile says */
-  bool overlap_is_given;            /* false: pl_space_choices_adopt may narrow it */
+  uint32_t etps, ep_overlaps; /* bit 0: experts are whole, bit 1: cut over the tensor ranks; likewise off and on */
+  uint32_t offloads;          /* of pl_offload_names; where one but none is allowed, candidates are programs */
+  bool order_is_given;        /* orders or layers: where a search may place by itself, it does not */
+  bool allow_idle;            /* also strategies that leave devices idle */
+  bool only_offered;          /* without what the job's framework does not offer, as far as its profile says */
+  bool overlap_is_given;      /* false: pl_space_choices_adopt may narrow it */
   bool recipes_are_given, is_given; /* --assign; any of the dimensions */
   uint32_t n_orders;
   char orders[PL_SPACE_ORDERS][5];
@@ -76,7 +79,8 @@ static inline bool pl_space_choices_offload(const pl_space_choices *choices) {
 typedef struct pl_candidate {
   int32_t pp, dp, tmp, cp, ep, mbs, vpp;
   uint8_t schedule, sp, recompute, zero, overlap, recipe, offload;
-  uint8_t order; /* index into the choices' orders */
+  uint8_t cuts_experts, ep_overlap; /* etp is tmp; workloads/strategy/strategy.h */
+  uint8_t order;                    /* index into the choices' orders */
 } pl_candidate;
 
 typedef enum pl_space_reason {

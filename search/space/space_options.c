@@ -11,6 +11,8 @@ enum {
   KEY_TMP,
   KEY_CP,
   KEY_EP,
+  KEY_ETP,
+  KEY_EP_OVERLAP,
   KEY_MBS,
   KEY_VPP,
   KEY_ZERO,
@@ -31,6 +33,12 @@ static const struct argp_option option_table[] = {
     {"tmp", KEY_TMP, "LIST", 0, "tensor-parallel degrees", 4},
     {"cp", KEY_CP, "LIST", 0, "context-parallel degrees (default 1)", 4},
     {"ep", KEY_EP, "LIST", 0, "expert-parallel degrees, of models with experts (default: all)", 4},
+    {"etp", KEY_ETP, "LIST", 0,
+     "expert-tensor-parallel degrees where tmp > 1, of 1 (default) and tmp: each expert whole, or cut over them", 4},
+    {"ep-overlap", KEY_EP_OVERLAP, "WHICH", 0,
+     "experts' exchange of tokens beside another pass, where ep > 1 and pp = 1 or the schedule is interleaved: on, off "
+     "(default) or both",
+     4},
     {"mbs", KEY_MBS, "LIST", 0, "microbatch sizes (default 1-8; of samples without tokens also 16, 32 to 256)", 4},
     {"schedule", KEY_SCHEDULE, "LIST", 0,
      "of gpipe, 1f1b, interleaved (these three by default), fifo, breadth-first, zb-h1, zb-h2, zb-v, dualpipe-v", 4},
@@ -123,6 +131,8 @@ static void read_orders(pl_error *error, const char *value, pl_space_choices *ch
             "--order: '%.64s' is not a list of permutations of t, d, p or t, c, d, p such as tdp,tpd", value);
 }
 
+static const char *const etp_names[] = {"1", "tmp", NULL};
+
 /* One dimension; false: not one of them. */
 static bool read_choice(int key, const char *value, pl_space_choices *choices, pl_error *error) {
   switch (key) {
@@ -140,6 +150,12 @@ static bool read_choice(int key, const char *value, pl_space_choices *choices, p
     return true;
   case KEY_EP:
     pl_int_set_parse(value, "--ep", 1, INT32_MAX, &choices->ep, error);
+    return true;
+  case KEY_ETP:
+    read_words(error, "--etp", value, etp_names, &choices->etps);
+    return true;
+  case KEY_EP_OVERLAP:
+    read_switch(error, "--ep-overlap", value, &choices->ep_overlaps);
     return true;
   case KEY_MBS:
     pl_int_set_parse(value, "--mbs", 1, PL_SPACE_MBS_LIMIT, &choices->mbs, error);

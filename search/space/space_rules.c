@@ -51,7 +51,8 @@ static bool breaks_group_rule(const pl_space *space, const pl_candidate *candida
     return *reason = PL_DROP_CONTEXT, true;
   if (candidate->ep > 1 && (model->moe.n_experts == 0 || model->moe.n_experts % candidate->ep != 0))
     return *reason = PL_DROP_EXPERTS, true;
-  if (ranks % candidate->ep != 0) return *reason = PL_DROP_EXPERT_RANKS, true;
+  if ((candidate->cuts_experts ? ranks / candidate->tmp : ranks) % candidate->ep != 0)
+    return *reason = PL_DROP_EXPERT_RANKS, true;
   if (model->moe.n_experts > 0 && candidate->tmp > 1 && !candidate->sp) return *reason = PL_DROP_EXPERT_SEQUENCE, true;
   return false;
 }
@@ -110,7 +111,7 @@ int pl_space_format_reason(const pl_space *space, pl_space_reason reason, char *
     if (model->moe.n_experts == 0) return snprintf(text, size, "ep above 1, and the model has no experts");
     return snprintf(text, size, "ep does not divide %lld experts", (long long)model->moe.n_experts);
   case PL_DROP_EXPERT_RANKS:
-    return snprintf(text, size, "ep does not divide dp * cp * tmp");
+    return snprintf(text, size, "ep does not divide dp * cp * tmp, or with etp=tmp dp * cp");
   case PL_DROP_EXPERT_SEQUENCE:
     return snprintf(text, size, "experts need sp with tmp > 1");
   case PL_DROP_CONSUMED:

@@ -62,6 +62,14 @@ int pl_space_format_choices(const pl_space_choices *choices, char *text, size_t 
   put_set(&out, "tmp", &choices->tmp, NULL);
   put_set(&out, "cp", &choices->cp, "1");
   put_set(&out, "ep", &choices->ep, NULL);
+  if (choices->etps != 1) {
+    put_key(&out, "etp");
+    put(&out, choices->etps == 2 ? "tmp" : "1,tmp");
+  }
+  if (choices->ep_overlaps != 1) {
+    put_key(&out, "ep_overlap");
+    put(&out, choices->ep_overlaps == 2 ? "on" : "both");
+  }
   put_set(&out, "mbs", &choices->mbs, "1-8");
   put_set(&out, "vpp", &choices->vpp, "2-4");
   put_set(&out, "zero", &choices->zero, NULL);

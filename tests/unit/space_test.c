@@ -96,6 +96,44 @@ static void context_only_when_asked_for_and_experts_where_they_are(void **state)
   pl_arena_release(&arena);
 }
 
+/* One stage of 4 devices, 4 experts, sp on: ep is 1, 2 or 4, and with the experts cut over tmp what divides 4 / tmp. An
+ * exchange there is may lie beside the other pass. */
+static void cuts_experts_and_hides_their_tokens_when_asked_for(void **state) {
+  (void)state;
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  const pl_job job = {.gbs = 4, .seq = 8};
+  pl_space_choices choices = plain_choices();
+  pl_error error = PL_ERROR_INIT;
+  assert_int_equal(pl_int_set_parse("1", "--mbs", 1, 8, &choices.mbs, &error), PL_OK);
+  assert_int_equal(pl_int_set_parse("1", "--pp", 1, 8, &choices.pp, &error), PL_OK);
+  choices.sp = 2;
+  pl_model model = small_model;
+  model.moe.n_experts = 4;
+  model.moe.expert_layer_step = 1;
+  pl_space plain = space_of(&model, &job, 4, &choices, NULL, &arena);
+  assert_int_equal(plain.n_candidates, 3 * 3); /* tmp 1, 2, 4 by ep 1, 2, 4 */
+  choices.etps = 3;
+  pl_space cut = space_of(&model, &job, 4, &choices, NULL, &arena);
+  assert_int_equal(cut.n_candidates, 3 * 3 + 2 + 1); /* tmp 2: ep 1, 2; tmp 4: ep 1 */
+  assert_true(cut.digest != plain.digest);
+  choices.ep_overlaps = 3;
+  pl_space hidden = space_of(&model, &job, 4, &choices, NULL, &arena);
+  assert_int_equal(hidden.n_candidates, 3 * 5 + 3 + 1); /* twice where ep is above 1 */
+  uint32_t n_both = 0;
+  for (uint32_t i = 0; i < hidden.n_candidates; i++) {
+    char text[160];
+    pl_space_format_candidate(&hidden, i, text, sizeof text);
+    n_both += strstr(text, "tmp=2,ep=2,etp=2,ep_overlap=1,mbs=1") != NULL;
+    assert_true(hidden.candidates[i].ep > 1 || strstr(text, "ep_overlap") == NULL);
+    assert_true(hidden.candidates[i].tmp > 1 || strstr(text, "etp") == NULL);
+  }
+  assert_int_equal(n_both, 1);
+  choices.recomputes = 1u << PL_RECOMPUTE_FULL; /* is refused with it */
+  assert_int_equal(space_of(&model, &job, 4, &choices, NULL, &arena).n_candidates, cut.n_candidates);
+  pl_arena_release(&arena);
+}
+
 /* Each dimension on its own multiplies what it may: 4 devices, gbs 4, mbs 1; degrees as above, one microbatch size
  * each. */
 static void counts_each_dimension(void **state) {
@@ -365,6 +403,7 @@ static void parses_sets_of_integers(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(counts_degrees_and_microbatches),
+      cmocka_unit_test(cuts_experts_and_hides_their_tokens_when_asked_for),
       cmocka_unit_test(counts_each_dimension),
       cmocka_unit_test(context_only_when_asked_for_and_experts_where_they_are),
       cmocka_unit_test(offers_factors_that_are_no_powers_of_two),

@@ -163,6 +163,8 @@ static void say_strategy(const pl_program_candidate *c, const pl_tree_plan *plan
   row->tmp = s->tmp;
   row->cp = pl_strategy_cp(s);
   row->ep = pl_strategy_ep(s);
+  row->etp = pl_strategy_cuts_experts(s) ? s->etp : 1;
+  row->ep_overlap = s->ep_overlap;
   row->mbs = s->mbs;
   row->sp = s->sp;
   row->zero = s->zero;

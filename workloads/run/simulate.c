@@ -176,6 +176,8 @@ static void report_strategy(const simulation *state, pl_result_row *row) {
   row->tmp = strategy->tmp;
   row->cp = pl_strategy_cp(strategy);
   row->ep = pl_strategy_ep(strategy);
+  row->etp = pl_strategy_cuts_experts(strategy) ? strategy->etp : 1;
+  row->ep_overlap = strategy->ep_overlap;
   row->mbs = strategy->mbs;
   row->n_microbatches = state->program.n_microbatches;
   snprintf(row->schedule.text, sizeof row->schedule.text, "%s", pl_schedule_name(strategy->schedule));
