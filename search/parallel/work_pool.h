@@ -30,7 +30,7 @@ typedef struct pl_work_block {
 
 /* Of the memory of a large candidate a thread keeps so much for the next one: with what the caches hold, a rank of two
  * threads stays below 256 MiB. */
-enum { PL_WORKER_KEPT_BYTES = 1 << 24 };
+enum { PL_WORKER_KEPT_BYTES = 1 << 23 };
 
 /* What a thread keeps from one candidate to the next; nothing that a row depends on. */
 typedef struct pl_worker {

@@ -33,27 +33,49 @@ bool pl_siblings_are(const pl_strategy *a, const pl_strategy *b) {
          memcmp(a->boundary, b->boundary, ((size_t)pl_strategy_n_chunks(a) + 1) * sizeof *a->boundary) == 0;
 }
 
+static bool are_of(const pl_siblings *siblings, const pl_strategy *strategy) {
+  return are_alike(&siblings->strategy, strategy) && siblings->boundaries == digest_boundaries(strategy);
+}
+
 bool pl_siblings_have(const pl_siblings *siblings, const pl_strategy *strategy) {
-  return siblings->is_open && are_alike(&siblings->strategy, strategy) &&
-         siblings->boundaries == digest_boundaries(strategy);
+  return siblings->is_open && are_of(siblings, strategy);
 }
 
 bool pl_siblings_begin(pl_siblings *siblings, const pl_strategy *strategy) {
+  bool alone = strategy->dp <= 1 || (siblings->is_large && are_of(siblings, strategy));
   pl_arena_reset(&siblings->arena);
-  pl_arena_trim(&siblings->arena, PL_SIBLING_KEPT_BYTES);
-  siblings->is_open = strategy->dp > 1;
-  if (!siblings->is_open) return false;
+  pl_arena_trim(&siblings->arena, alone ? 0 : PL_SIBLING_KEPT_BYTES);
+  siblings->is_open = !alone;
+  if (alone) return false;
+  siblings->is_large = false;
   siblings->strategy = *strategy;
   siblings->boundaries = digest_boundaries(strategy);
   memset(siblings->runs, 0, sizeof siblings->runs);
   return true;
 }
 
+void pl_siblings_drop(pl_siblings *siblings, bool is_large) {
+  memset(siblings->runs, 0, sizeof siblings->runs);
+  siblings->is_open = false;
+  siblings->is_large = is_large;
+}
+
+bool pl_siblings_keep(pl_siblings *siblings) {
+  if (pl_arena_used_bytes(&siblings->arena) <= PL_SIBLING_MOST_BYTES) return true;
+  pl_siblings_drop(siblings, true);
+  return false;
+}
+
+/* What the run takes, and a copy of it. */
+static bool can_keep(const pl_siblings *siblings, const pl_graph *graph) {
+  return pl_arena_used_bytes(&siblings->arena) + graph->n_tasks * (size_t)48 <= PL_SIBLING_MOST_BYTES;
+}
+
 void pl_siblings_meet(pl_siblings *siblings, bool begins, int k, const pl_graph *graph, const pl_lanes *lanes,
                       const uint32_t *tails, pl_arena *arena, pl_engine_options *engine) {
-  if (k >= PL_SIBLING_RUNS || graph->n_tasks > PL_SIBLING_MOST_TASKS || engine->drifts) return;
+  if (k >= PL_SIBLING_RUNS || engine->drifts) return;
   pl_sibling_run *run = &siblings->runs[k];
-  if (!begins && !pl_engine_fork_is_kept(run->fork)) return;
+  if (begins ? !can_keep(siblings, graph) : !pl_engine_fork_is_kept(run->fork)) return;
   pl_graph_heads *heads = begins ? &run->heads : PL_TAKE(arena, pl_graph_heads, 1);
   if (heads == NULL || !pl_graph_heads_take(graph, lanes, tails, arena, heads)) return;
   engine->heads = heads;

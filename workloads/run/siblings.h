@@ -11,11 +11,11 @@
 #include "core/engine/engine_fork.h"
 #include "workloads/strategy/strategy.h"
 
-/* Runs of a simulation of which more are not kept; tasks of a run beyond which it is not: what is kept of it is as
- * large as the run. */
-enum { PL_SIBLING_RUNS = 8, PL_SIBLING_MOST_TASKS = 1 << 19 };
-/* Of the memory of a large family so much is kept for the next one. */
-enum { PL_SIBLING_KEPT_BYTES = 1 << 23 };
+/* Runs of a simulation of which more are not kept. */
+enum { PL_SIBLING_RUNS = 8 };
+/* What is kept stands beside the simulations that go on from it: a first one that has taken more when it has run is not
+ * kept. So much stays for the next family, and nothing while there is none. */
+enum { PL_SIBLING_MOST_BYTES = 24 << 20, PL_SIBLING_KEPT_BYTES = 16 << 20 };
 
 /* The k-th run that the first of the family needed. */
 typedef struct pl_sibling_run {
@@ -27,6 +27,7 @@ typedef struct pl_sibling_run {
 typedef struct pl_siblings {
   pl_arena arena; /* all memory of the simulation whose runs are kept */
   bool is_open;   /* there is one */
+  bool is_large;  /* there was one, but it took too much */
   pl_strategy strategy;
   uint64_t boundaries; /* digest of them */
   pl_sibling_run runs[PL_SIBLING_RUNS];
@@ -43,6 +44,10 @@ bool pl_siblings_have(const pl_siblings *siblings, const pl_strategy *strategy);
 /* Forgets the family that is open, and opens one with its first strategy if there can be others: then the simulation is
  * to take its memory from siblings->arena. */
 bool pl_siblings_begin(pl_siblings *siblings, const pl_strategy *strategy);
+/* The first has run once more. False: it has taken too much, and is forgotten. */
+bool pl_siblings_keep(pl_siblings *siblings);
+/* Forgets the first; `is_large`: of the family none is to be kept. */
+void pl_siblings_drop(pl_siblings *siblings, bool is_large);
 /* What the k-th run of `graph` is to keep or to go on from, into `engine`. `begins`: it is the family's first that
  * runs. `lanes` and `tails` as pl_graph_heads_take has them; scratch and what is kept from `arena`, which has failed if
  * there is no memory. */

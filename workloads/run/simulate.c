@@ -161,6 +161,10 @@ static pl_code run(simulation *state) {
   for (state->leaps = pl_leap_search_begin(&state->program, leaps);;) {
     PL_TRY(rolls && state->leaps.leapt == 0 ? compile_all(state) : pl_simulation_compile(state));
     PL_TRY(run_network(state));
+    if (state->begins_siblings && !pl_siblings_keep(state->siblings)) {
+      state->begins_siblings = false;
+      state->siblings = NULL;
+    }
     if (state->result.is_whole) return PL_OK;
     pl_leap_search_go_on(&state->leaps, &state->result);
     if (!state->begins_siblings) pl_arena_release_to(state->arena, mark);
@@ -431,7 +435,7 @@ pl_code pl_simulate(const pl_cluster *cluster, const pl_model *model, const pl_j
   PL_TRY(pl_simulation_build(&state));
   if (options->skip_oom) PL_TRY(pl_simulation_foresee_memory(&state, report, &foreseen));
   if (foreseen && !report->row.fits) {
-    if (state.begins_siblings) state.siblings->is_open = false; /* the next may fit */
+    if (state.begins_siblings) pl_siblings_drop(state.siblings, false); /* the next may fit */
     report_unplayed(&state, report);
     return PL_OK;
   }
