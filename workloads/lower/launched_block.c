@@ -13,7 +13,8 @@ bool pl_block_is_launched(const pl_model *model, pl_block_kind kind, const pl_bl
   const bool shares_heads = model->attention.n_kv_heads < shard->tmp;
   const bool latent = model->attention.kv_rank > 0;
   const pl_framework *framework = pl_framework_or_ideal(shard->framework);
-  if (model->unlike.parts != NULL || pl_framework_autocast(framework, shard->dtype) != PL_AUTOCAST_OFF) return false;
+  if (model->unlike.parts != NULL || framework->kernels.loss_metrics > 0) return false;
+  if (pl_framework_autocast(framework, shard->dtype) != PL_AUTOCAST_OFF) return false;
   if (kind == PL_BLOCK_EMBEDDING || kind == PL_BLOCK_FINAL_NORM || kind == PL_BLOCK_HEAD || kind == PL_BLOCK_LOSS)
     return true;
   return kind == PL_BLOCK_LAYER && !shares_heads && !latent && shard->cp <= 1 && !shard->fp8 &&
