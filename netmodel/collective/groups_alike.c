@@ -1,10 +1,16 @@
 /* See netmodel/collective/groups_alike.h. */
 #include "netmodel/collective/groups_alike.h"
 
+enum { PAIRS_MAX = 8 };
+
 typedef struct comparison {
   pl_groups_alike *own;
   const pl_cluster *cluster;
   const pl_link *file; /* the links by whose figures wiring is told */
+  struct {
+    uint32_t a, b;
+  } pairs[PAIRS_MAX]; /* nodes that correspond, the last ones */
+  uint32_t n_pairs;
 } comparison;
 
 static bool have_equal_figures(const pl_link *a, const pl_link *b) {
@@ -41,6 +47,28 @@ static pl_code compare_routes(const comparison *by, const uint32_t from[2], cons
   return PL_OK;
 }
 
+/* Nodes that are known to be wired alike (pl_node_shape): their links one by one, counted from the first of each, so
+ * that no route between devices inside has to be looked up. */
+static bool nodes_correspond(comparison *by, uint32_t a, uint32_t b) {
+  for (uint32_t i = 0; i < by->n_pairs && i < PAIRS_MAX; i++)
+    if (by->pairs[i].a == a && by->pairs[i].b == b) return true;
+  const pl_node_shape *x = &by->cluster->shapes[a], *y = &by->cluster->shapes[b];
+  for (uint32_t i = 0; i < x->n_links; i++)
+    if (!corresponds(by, x->first_link + i, y->first_link + i)) return false;
+  uint32_t place = by->n_pairs++ % PAIRS_MAX;
+  by->pairs[place].a = a;
+  by->pairs[place].b = b;
+  return true;
+}
+
+/* Whether both routes are inside of nodes of one kind. */
+static bool are_inside(const pl_cluster *cluster, const uint32_t from[2], const uint32_t to[2]) {
+  const pl_device *devices = cluster->devices;
+  return cluster->shapes != NULL && devices[from[0]].node == devices[to[0]].node &&
+         devices[from[1]].node == devices[to[1]].node &&
+         cluster->shapes[devices[from[0]].node].kind == cluster->shapes[devices[from[1]].node].kind;
+}
+
 /* Places of two pairs of devices. */
 static bool stand_alike(const pl_cluster *cluster, const uint32_t x[2], const uint32_t y[2]) {
   const pl_device *devices = cluster->devices, *a = &devices[x[0]], *b = &devices[x[1]];
@@ -48,13 +76,17 @@ static bool stand_alike(const pl_cluster *cluster, const uint32_t x[2], const ui
          (a->node == devices[y[0]].node) == (b->node == devices[y[1]].node);
 }
 
-static pl_code compare_groups(const comparison *by, const uint32_t *a, const uint32_t *b, uint32_t n, bool *alike,
+static pl_code compare_groups(comparison *by, const uint32_t *a, const uint32_t *b, uint32_t n, bool *alike,
                               pl_error *error) {
   for (uint32_t i = 0; i < n; i++)
     for (uint32_t j = 0; j < n && *alike; j++) {
       const uint32_t from[2] = {a[i], b[i]}, to[2] = {a[j], b[j]};
       *alike = stand_alike(by->cluster, from, to);
-      if (*alike && i != j) PL_TRY(compare_routes(by, from, to, alike, error));
+      if (!*alike || i == j) continue;
+      if (are_inside(by->cluster, from, to))
+        *alike = nodes_correspond(by, by->cluster->devices[from[0]].node, by->cluster->devices[from[1]].node);
+      else
+        PL_TRY(compare_routes(by, from, to, alike, error));
     }
   return PL_OK;
 }
@@ -76,7 +108,8 @@ pl_code pl_groups_are_alike(pl_groups_alike *own, const pl_cluster *cluster, con
     if (own->there == NULL || own->back == NULL || own->mapped == NULL)
       return pl_fail_memory(error, "like groups of devices");
   }
-  const comparison by = {own, cluster, cluster->links_of_file != NULL ? cluster->links_of_file : cluster->links};
+  comparison by = {.own = own, .cluster = cluster};
+  by.file = cluster->links_of_file != NULL ? cluster->links_of_file : cluster->links;
   for (uint32_t g = 0; g < a->n_groups && *alike; g++)
     PL_TRY(
         compare_groups(&by, a->members + (size_t)g * a->size, b->members + (size_t)g * a->size, a->size, alike, error));

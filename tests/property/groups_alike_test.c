@@ -136,10 +136,11 @@ static void alike_take_the_same(void **unused) {
     pl_arena_init(&arena, 0);
     pl_link *links = PL_TAKE(&arena, pl_link, cluster.n_links);
     memcpy(links, cluster.links, cluster.n_links * sizeof *links);
-    for (uint32_t slow = random_below(&state, 4); slow > 0; slow--)
+    uint32_t n_slow = random_below(&state, 4);
+    for (uint32_t slow = 0; slow < n_slow; slow++)
       links[random_below(&state, cluster.n_links)].capacity_Bps /= 2;
     cluster.links = links;
-    cluster.shapes = NULL; /* not true any more */
+    if (n_slow > 0) cluster.shapes = NULL; /* not true any more */
     uint32_t size = random_between(&state, 2, 4), each = size * random_between(&state, 1, 4);
     if (random_below(&state, 2)) each = random_between(&state, 1, 2) * cluster.nodes[0].n_devices; /* whole machines */
     if (each % size != 0 || each == size) size = each;

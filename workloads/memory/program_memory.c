@@ -88,10 +88,12 @@ static double buffers_of(pl_pass_walk *own, const pl_ir_class *class) {
 
 /* NULL: no memory. */
 static int32_t *order_of(pl_pass_walk *own, const pl_ir_class *class) {
-  int32_t n = class->n_chunks * PL_WALK_PASSES, n_found = 0;
+  int32_t n = class->n_chunks * PL_WALK_PASSES, n_found = 0, n_wanted = 0;
+  for (int32_t c = 0; c < class->n_chunks; c++)
+    n_wanted += 1 + (class->chunks[c].backward != PL_IR_NONE) + (class->chunks[c].weights != PL_IR_NONE);
   int32_t *order = PL_TAKE(own->arena, int32_t, n + 1);
   bool *seen = PL_TAKE(own->arena, bool, n + 1);
-  for (int32_t s = 0; order != NULL && seen != NULL && s < class->n_steps && n_found < n; s++) {
+  for (int32_t s = 0; order != NULL && seen != NULL && s < class->n_steps && n_found < n_wanted; s++) {
     int32_t c = 0;
     while (class->chunks[c].chunk != class->steps[s].chunk)
       c++;
