@@ -131,6 +131,38 @@ static pl_code choose_table_columns(session *own, pl_error *error) {
   return PL_OK;
 }
 
+/* Whether the rows that are shown do not all have the same in `column`. */
+static pl_code differ_in(session *own, uint32_t column, bool *differ, pl_error *error) {
+  _Alignas(8) unsigned char first[PL_RESULT_WIDEST_BYTES], value[PL_RESULT_WIDEST_BYTES];
+  const uint32_t size = own->known.at[column].size;
+  *differ = false;
+  for (uint32_t i = 0; i < own->selection.n_rows && !*differ; i++) {
+    PL_TRY(pl_selection_value(&own->selection, column, own->selection.rows[i], i == 0 ? first : value, error));
+    *differ = i > 0 && memcmp(first, value, size) != 0;
+  }
+  return PL_OK;
+}
+
+/* What few sweeps vary, beside the tensor-parallel degree: only where rows differ in it, which would look alike. */
+static pl_code choose_columns_that_differ(session *own, pl_error *error) {
+  static const char *const rare[] = {"cp", "ep", "etp", "ep_overlap", "order"};
+  uint32_t at = 0, tmp, column;
+  PL_TRY(pl_where_column("tmp", own->known, "the table", &tmp, error));
+  while (at < own->n_columns && own->columns[at] != tmp)
+    at++;
+  if (at == own->n_columns) return PL_OK; /* not of tuples */
+  for (size_t r = 0; r < sizeof rare / sizeof rare[0] && own->n_columns < MOST_COLUMNS; r++) {
+    bool differ;
+    PL_TRY(pl_where_column(rare[r], own->known, "the table", &column, error));
+    PL_TRY(differ_in(own, column, &differ, error));
+    if (!differ) continue;
+    at++;
+    memmove(&own->columns[at + 1], &own->columns[at], (own->n_columns++ - at) * sizeof own->columns[0]);
+    own->columns[at] = column;
+  }
+  return PL_OK;
+}
+
 /* With the columns that the file has. */
 static pl_code resolve(session *own, pl_error *error) {
   const show_options *options = &own->options;
@@ -378,6 +410,7 @@ static pl_code show(void *session_, FILE *out, FILE *notes, pl_error *error) {
   } else if (own->options.csv) {
     PL_TRY(print_csv(own, error));
   } else {
+    if (own->options.columns == NULL) PL_TRY(choose_columns_that_differ(own, error));
     PL_TRY(print_table(own, error));
   }
   print_notes(own);

@@ -153,6 +153,7 @@ static bool is_held(const request *in) {
 static void note_vocabulary(const session *own, const request *in) {
   int64_t vocab = own->job.model.width.vocab, tmp = own->job.strategy.tmp;
   if (in->strategy == NULL || in->level != PL_IR_DISTRIBUTED || tmp < 2 || vocab % tmp == 0) return;
+  if (vocab == 1) return; /* models without one */
   fprintf(stderr,
           "paceline program: the vocabulary of %" PRId64 " does not divide by tmp=%" PRId64 " and is whole on every "
           "tensor rank; --framework (ideal, or another) pads it to %" PRId64 ", as 'paceline simulate' does\n",
