@@ -2,8 +2,9 @@
  * know of each group of forward ones. Internal to workloads/block and workloads/lower; the result that others see is
  * pl_block_program.
  *
- * What a block computes is lowered to it from the block's function, op by op, with local shapes (workloads/lower), and
- * so is its backward pass from the function's derivative. From the lists
+ * What a block computes is lowered to it from the block's function with local shapes (workloads/lower), and so is its
+ * backward pass from the function's derivative: from the kernels that the pass for programs makes of both, or op by op,
+ * with the nodes below. From the lists
  *   block_memory.c    derives what is kept and the peaks, from who reads what last;
  *   block_halves.c    derives the two halves of the backward pass.
  * Nobody says by hand what is saved: a tensor is saved exactly if the backward list reads it before it makes it
@@ -51,9 +52,7 @@ typedef enum pl_tape_rule {
   PL_RULE_SCORES,
   PL_RULE_SOFTMAX,
   PL_RULE_CONTEXT,
-  PL_RULE_EMBEDDING,
   PL_RULE_POSITIONS,
-  PL_RULE_LOSS,
   PL_RULE_NEXT_SENTENCE_LOSS,
   PL_RULE_CONVOLUTION,
   PL_RULE_BATCH_NORM,

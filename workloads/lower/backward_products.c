@@ -17,16 +17,6 @@ uint32_t pl_back_parameter_gradient(pl_back *d, uint32_t parameter) {
                       pl_framework_gradient_dtype(tape->framework, tape->shard->dtype));
 }
 
-/* A gradient that becomes part of its block's flat tensor. Of a weight with two uses autograd adds the two first. */
-void pl_back_hand_over(pl_back *d, uint32_t weight, uint32_t dw) {
-  if (weight != d->tape->tied)
-    d->unsharded += pl_tape_elements(d->tape, dw);
-  else
-    pl_tape_sweep(d->tape, "gradient_add", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, dw, weight, PL_NONE, weight,
-                  PL_NONE)
-        ->output = PL_NONE;
-}
-
 /* A product of a list: rows, columns, what is summed over. */
 typedef struct extents {
   int64_t batch, m, n, k;
@@ -50,7 +40,7 @@ static uint32_t make_weight_gradient(pl_back *d, const pl_tape_node *node, const
   pl_tape_gemm(tape, node->names.wgrad, PL_CATEGORY_BACKWARD, of->batch, of->m, of->n, of->k, input, g, PL_NONE, dw)
       ->transposed = true;
   if (tape->framework->gradients.gradient_path != PL_GRADIENTS_ADDED)
-    pl_back_hand_over(d, weight, dw);
+    d->unsharded += pl_tape_elements(tape, dw); /* it becomes part of its block's flat tensor */
   else
     pl_tape_sweep(tape, "accumulate", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, dw, sum, PL_NONE, sum, PL_NONE);
   return at;

@@ -39,8 +39,8 @@ pl_lowers pl_lowers_of(pl_ir_kernel_kind kernels) {
     return pl_lower_top_k;
   case PL_IR_KERNELS_SPREAD:
     return pl_lower_spread;
-  case PL_IR_KERNELS_EMBEDDING:
-    return pl_lower_embedding;
+  case PL_IR_KERNELS_EMBEDDING: /* of positions: where they are added */
+    return pl_lower_nothing;
   case PL_IR_KERNELS_CROSS_ENTROPY:
     return pl_lower_cross_entropy;
   case PL_IR_KERNELS_CAST:

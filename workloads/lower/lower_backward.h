@@ -50,8 +50,6 @@ void pl_back_sweep(pl_back *d, const pl_tape_node *node, pl_op_kind kind, double
 
 /* The buffer that microbatches add the gradient of `parameter` into. */
 uint32_t pl_back_parameter_gradient(pl_back *d, uint32_t parameter);
-/* A gradient that becomes part of its block's flat tensor. Of a weight with two uses autograd adds the two first. */
-void pl_back_hand_over(pl_back *d, uint32_t weight, uint32_t dw);
 /* `bias` = PL_NONE: nothing. */
 void pl_back_bias_gradient(pl_back *d, const char *name, uint32_t bias, uint32_t gradient);
 
@@ -71,9 +69,7 @@ void pl_back_softmax(pl_back *d, const pl_tape_node *node, uint32_t g);
 void pl_back_context(pl_back *d, const pl_tape_node *node, uint32_t g);
 void pl_back_scores(pl_back *d, const pl_tape_node *node, uint32_t g);
 void pl_back_norm(pl_back *d, const pl_tape_node *node, uint32_t g);      /* backward_norm.c */
-void pl_back_embedding(pl_back *d, const pl_tape_node *node, uint32_t g); /* backward_ends.c */
-void pl_back_positions(pl_back *d, const pl_tape_node *node, uint32_t g);
-void pl_back_loss(pl_back *d, const pl_tape_node *node, uint32_t g);
+void pl_back_positions(pl_back *d, const pl_tape_node *node, uint32_t g); /* backward_ends.c */
 void pl_back_next_sentence(pl_back *d, const pl_tape_node *node, uint32_t g);
 void pl_back_mean(pl_back *d, const pl_tape_node *node, uint32_t g);
 

@@ -80,24 +80,6 @@ static uint32_t output_of(pl_lowering *to, int32_t op, const pl_linear *linear) 
                             pl_lower_last_letter(to, pl_read_op(&to->read, op)->first_output), linear->out);
 }
 
-/* Of the logits: a table that the embedding owns, where the two are tied. */
-static uint32_t weight_of(pl_lowering *to, int32_t op, const pl_linear *linear) {
-  int32_t weight = pl_read_op(&to->read, op)->inputs[1];
-  if (!pl_lower_has_dim(to, weight, pl_ir_name_of("v"))) return PL_NONE;
-  uint32_t made = pl_tape_parameter(to->tape, linear->names.forward, "io", linear->in, linear->out);
-  if (strcmp(pl_read_op(&to->read, pl_read_maker(&to->read, weight))->path, "embedding.table") == 0)
-    to->tape->tied = made;
-  return made;
-}
-
-/* A product with rows that hold a single one. */
-static bool picks_rows(const pl_lowering *to, int32_t op) {
-  int32_t maker = pl_read_maker(&to->read, pl_read_op(&to->read, op)->inputs[0]);
-  while (pl_read_is(&to->read, maker, "cut"))
-    maker = pl_read_maker(&to->read, pl_read_op(&to->read, maker)->inputs[0]);
-  return pl_read_is(&to->read, maker, "place");
-}
-
 /* Where a value of the same elements was made. */
 static int32_t source_of(const pl_lowering *to, int32_t value) {
   int32_t op = pl_read_maker(&to->read, value);
@@ -107,20 +89,10 @@ static int32_t source_of(const pl_lowering *to, int32_t value) {
   return op;
 }
 
-/* Vectors of picked tokens lie on the rank that has the token: adding them up is not counted. */
-static bool is_picked(const pl_lowering *to, int32_t value) {
-  for (int32_t op = source_of(to, value); pl_read_is(&to->read, op, "product");
-       op = source_of(to, pl_read_op(&to->read, op)->inputs[0]))
-    if (picks_rows(to, op)) return true;
-  return false;
-}
-
 /* What is added to a product's output by its kernel: not to partial sums, nor what a residual addition adds. */
 static int32_t bias_of(const pl_lowering *to, int32_t op, pl_parallel parallel) {
   if (parallel == PL_PARALLEL_ROW) return PL_IR_NONE;
-  int32_t value = pl_read_op(&to->read, op)->first_output, reader = pl_read_user(&to->read, value);
-  if (pl_read_is(&to->read, reader, "all_reduce") && is_picked(to, value))
-    value = pl_read_op(&to->read, reader)->first_output;
+  int32_t value = pl_read_op(&to->read, op)->first_output;
   int32_t bias = pl_read_bias_behind(&to->read, value);
   return bias != PL_IR_NONE && !pl_read_is_before_residual(&to->read, bias) ? bias : PL_IR_NONE;
 }
@@ -152,8 +124,7 @@ uint32_t pl_lower_reduced(pl_lowering *to, int32_t value, uint32_t partial) {
 void pl_lower_reduce(pl_lowering *to, int32_t op) {
   int32_t value = pl_read_op(&to->read, op)->inputs[0];
   uint32_t partial = to->tensor[value];
-  if (partial != PL_NONE && is_of_tensor_group(to, op) && !is_picked(to, value))
-    partial = pl_lower_reduced(to, value, partial);
+  if (partial != PL_NONE && is_of_tensor_group(to, op)) partial = pl_lower_reduced(to, value, partial);
   pl_lower_set(to, op, 0, partial);
 }
 
@@ -164,8 +135,8 @@ static void linear(pl_lowering *to, int32_t op) {
   int32_t bias = bias_of(to, op, own.parallel);
   own.bias = bias != PL_IR_NONE;
   own.keeps_precision = pl_lower_has_dim(to, pl_read_op(&to->read, op)->first_output, pl_ir_name_of("x")); /* routers */
-  uint32_t weight = weight_of(to, op, &own), output = output_of(to, op, &own);
-  pl_lower_set(to, op, 0, pl_tape_linear(to->tape, &own, pl_lower_input(to, op, 0), weight, output));
+  uint32_t output = output_of(to, op, &own);
+  pl_lower_set(to, op, 0, pl_tape_linear(to->tape, &own, pl_lower_input(to, op, 0), PL_NONE, output));
   if (bias != PL_IR_NONE) {
     pl_lower_set(to, bias, 0, output);
     pl_lower_done(to, bias);
@@ -177,10 +148,6 @@ static void linear(pl_lowering *to, int32_t op) {
 }
 
 void pl_lower_product(pl_lowering *to, int32_t op) {
-  if (picks_rows(to, op)) { /* picks rows: counted with who reads them */
-    pl_lower_set(to, op, 0, pl_lower_input(to, op, 1));
-    return;
-  }
   if (pl_lower_attention(to, op) || pl_lower_latent(to, op) || pl_lower_mlp(to, op) || pl_lower_gate(to, op)) return;
   linear(to, op);
 }
