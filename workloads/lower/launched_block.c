@@ -10,18 +10,18 @@
 #include "workloads/lower/launched_kernels.h"
 
 bool pl_block_is_launched(const pl_model *model, pl_block_kind kind, const pl_block_shard *shard) {
-  const bool shares_heads = model->attention.n_kv_heads < shard->tmp;
-  const bool latent = model->attention.kv_rank > 0;
-  const pl_framework *framework = pl_framework_or_ideal(shard->framework);
-  if (model->unlike.parts != NULL || framework->kernels.loss_metrics > 0) return false;
-  if (pl_framework_autocast(framework, shard->dtype) != PL_AUTOCAST_OFF) return false;
+  bool shares_heads = model->attention.n_kv_heads<shard->tmp, latent = model->attention.kv_rank> 0;
+  if (model->unlike.parts != NULL) return false;
   if (kind == PL_BLOCK_EMBEDDING || kind == PL_BLOCK_FINAL_NORM || kind == PL_BLOCK_HEAD || kind == PL_BLOCK_LOSS)
     return true;
-  return kind == PL_BLOCK_LAYER && !shares_heads && !latent && shard->cp <= 1 && !shard->fp8 &&
+  bool autocast = pl_framework_autocast(pl_framework_or_ideal(shard->framework), shard->dtype) != PL_AUTOCAST_OFF;
+  return kind == PL_BLOCK_LAYER && !autocast && !shares_heads && !latent && shard->cp <= 1 && !shard->fp8 &&
          shard->recompute != PL_RECOMPUTE_ALTERNATE;
 }
 
 /* ---- what a pass is made of ---- */
+
+static const double metric_flops = 4;
 
 static bool is(const pl_ir_op *op, const char *row) {
   return pl_ir_op_is(op, row);
@@ -170,6 +170,27 @@ static void run_pass(pl_launching *own) {
 
 /* ---- the block ---- */
 
+/* Training metrics, without a derivative: logits to fp32 and their log-softmax, once more for each. */
+static void measure_loss(pl_tape *tape) {
+  uint32_t logits = tape->input;
+  bool narrow = pl_dtype_bytes(tape->shard->dtype) < pl_dtype_bytes(PL_DTYPE_FP32);
+  for (int i = 0; i < tape->framework->kernels.loss_metrics; i++) {
+    uint32_t wide = logits;
+    if (narrow) {
+      wide = pl_tape_like(tape, logits, "logits_fp32", PL_TENSOR_ACTIVATION, PL_DTYPE_FP32);
+      pl_tape_sweep(tape, "logits_fp32", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, logits, PL_NONE, PL_NONE, wide,
+                    PL_NONE);
+    }
+    pl_tape_sweep(tape, "loss_metric", PL_OP_CROSS_ENTROPY, PL_CATEGORY_FORWARD, metric_flops, wide, PL_NONE, PL_NONE,
+                  wide, PL_NONE);
+  }
+}
+
+/* Under autocast what goes from block to block may be wider than all else. */
+static void widen_stream(pl_tape *tape, uint32_t tensor) {
+  if (tensor != PL_NONE) pl_tape_retype(tape, tensor, tape->stream);
+}
+
 static void forward_pass(pl_launching *own) {
   pl_tape *tape = own->tape;
   for (int32_t i = 0; i < own->f->n_arguments; i++) {
@@ -179,6 +200,9 @@ static void forward_pass(pl_launching *own) {
   if (own->f->n_arguments > 0) *(own->block->takes_data ? &tape->data : &tape->input) = own->tensor[0];
   run_pass(own);
   if (own->f->n_results > 0) tape->output = own->tensor[own->f->results[0]];
+  if (own->block->kind == PL_BLOCK_EMBEDDING) widen_stream(tape, tape->output);
+  if (own->block->kind == PL_BLOCK_FINAL_NORM) widen_stream(tape, tape->input);
+  if (own->block->kind == PL_BLOCK_LOSS) measure_loss(tape);
   /* PyTorch's allocator: the room of the 16-bit logits, given up in front of the backward pass, is half of what each of
    * the two fp32 gradients needs, and the copy's takes but one of them. */
   bool strands = own->block->kind == PL_BLOCK_LOSS && tape->framework->kernels.loss == PL_LOSS_COPIES;
@@ -197,6 +221,7 @@ static void backward_pass(pl_launching *own) {
   tape->writes_for_inputs = false;
   pl_block_pass_gradients(tape, own->unsharded);
   if (tape->input != PL_NONE && own->f->n_results > 0) tape->input_gradient = own->tensor[own->f->results[0]];
+  if (own->block->kind == PL_BLOCK_FINAL_NORM) widen_stream(tape, tape->input_gradient);
 }
 
 static const pl_ir_function *function_of(const pl_block_function *block, const pl_ir_module *kernels,
