@@ -10,11 +10,12 @@
 #include "workloads/lower/launched_kernels.h"
 
 bool pl_block_is_launched(const pl_model *model, pl_block_kind kind, const pl_block_shard *shard) {
-  bool shares_heads = model->attention.n_kv_heads<shard->tmp, latent = model->attention.kv_rank> 0;
+  const bool shares_heads = model->attention.n_kv_heads < shard->tmp;
+  const bool latent = model->attention.kv_rank > 0;
   if (model->unlike.parts != NULL) return false;
   if (kind == PL_BLOCK_EMBEDDING || kind == PL_BLOCK_FINAL_NORM || kind == PL_BLOCK_HEAD || kind == PL_BLOCK_LOSS)
     return true;
-  bool autocast = pl_framework_autocast(pl_framework_or_ideal(shard->framework), shard->dtype) != PL_AUTOCAST_OFF;
+  const bool autocast = pl_framework_autocast(pl_framework_or_ideal(shard->framework), shard->dtype) != PL_AUTOCAST_OFF;
   return kind == PL_BLOCK_LAYER && !autocast && !shares_heads && !latent && shard->cp <= 1 && !shard->fp8 &&
          shard->recompute != PL_RECOMPUTE_ALTERNATE;
 }
