@@ -430,6 +430,12 @@ static bool has_reason(const launch *own, const char *reason) {
   return own->ops[0].reason != NULL && strcmp(own->ops[0].reason, reason) == 0;
 }
 
+/* Of software whose figure is a module's, of which the norm itself has the launch. */
+static bool is_in_launch_of_norm(const launch *own, const pl_framework *framework) {
+  return has_reason(own, PL_READ_NORM_STEPS) && pl_framework_has_module_launches(framework) &&
+         find(own, "rms_norm") == NULL && find(own, "rms_norm_backward") == NULL;
+}
+
 /* Norms and softmaxes of 16 bits under autocast move twice as much. */
 static double autocast_bytes(const launch *own, const pl_framework *framework, uint8_t element) {
   static const char *const rows[] = {"layer_norm", "layer_norm_backward", "softmax", "softmax_backward"};
@@ -453,8 +459,7 @@ static bool describe(const launch *own, const pl_framework *framework, pl_catego
                     .batch = 1,
                     .deterministic = framework->kernels.deterministic,
                     .attention_kernel = (uint8_t)framework->kernels.attention_kernel,
-                    .host_free = (copy != NULL && copies_heads(copy)) ||
-                                 (has_reason(own, PL_READ_NORM_STEPS) && pl_framework_has_module_launches(framework)) ||
+                    .host_free = (copy != NULL && copies_heads(copy)) || is_in_launch_of_norm(own, framework) ||
                                  has_reason(own, PL_READ_AUTOCAST_WIDER),
                     .plain = has_reason(own, PL_READ_NORM_STEPS) || has_reason(own, PL_READ_AUTOCAST) ||
                              is_step_of_norm(own, framework) || find(own, "batch_norm") != NULL ||
