@@ -57,8 +57,8 @@ assert shown["rows"][0]["status"] == "done" and len(shown["rows"][0]["run_digest
 }
 
 @test "rows that differ in what few sweeps vary do not look alike" {
-  "$PACELINE" sweep --platform platforms/dgx-a100.xml --model workloads/models/tiny-mixtral.json --gbs 8 --seq 128 --pp 1 --tmp 1,2 --cp 1,2 \
-    --mbs 1 --ep 2 --etp 1,tmp --zero 1 --recompute none --sp off --quiet -o "$BATS_TEST_TMPDIR/experts.h5"
+  "$PACELINE" sweep --platform platforms/dgx-a100.xml --model workloads/models/tiny-mixtral.json --gbs 8 --seq 128 --pp 1 --tmp 2 --cp 1,2 \
+    --mbs 1 --ep 2 --etp 1,tmp --zero 1 --recompute none --sp on --quiet -o "$BATS_TEST_TMPDIR/experts.h5"
   header=$("$PACELINE" show "$BATS_TEST_TMPDIR/experts.h5" --top 100 | head -1)
   [[ "$header" == *" tmp  cp  etp  mbs "* ]]
   [[ $("$PACELINE" show "$BATS_TEST_TMPDIR/experts.h5" --where 'etp==1 and cp==1' | head -1) == *" tmp  mbs "* ]]
