@@ -131,38 +131,6 @@ static pl_code choose_table_columns(session *own, pl_error *error) {
   return PL_OK;
 }
 
-/* Whether the rows that are shown do not all have the same in `column`. */
-static pl_code differ_in(session *own, uint32_t column, bool *differ, pl_error *error) {
-  _Alignas(8) unsigned char first[PL_RESULT_WIDEST_BYTES], value[PL_RESULT_WIDEST_BYTES];
-  const uint32_t size = own->known.at[column].size;
-  *differ = false;
-  for (uint32_t i = 0; i < own->selection.n_rows && !*differ; i++) {
-    PL_TRY(pl_selection_value(&own->selection, column, own->selection.rows[i], i == 0 ? first : value, error));
-    *differ = i > 0 && memcmp(first, value, size) != 0;
-  }
-  return PL_OK;
-}
-
-/* What few sweeps vary, beside the tensor-parallel degree: only where rows differ in it, which would look alike. */
-static pl_code choose_columns_that_differ(session *own, pl_error *error) {
-  static const char *const rare[] = {"cp", "ep", "etp", "ep_overlap", "order"};
-  uint32_t at = 0, tmp, column;
-  PL_TRY(pl_where_column("tmp", own->known, "the table", &tmp, error));
-  while (at < own->n_columns && own->columns[at] != tmp)
-    at++;
-  if (at == own->n_columns) return PL_OK; /* not of tuples */
-  for (size_t r = 0; r < sizeof rare / sizeof rare[0] && own->n_columns < MOST_COLUMNS; r++) {
-    bool differ;
-    PL_TRY(pl_where_column(rare[r], own->known, "the table", &column, error));
-    PL_TRY(differ_in(own, column, &differ, error));
-    if (!differ) continue;
-    at++;
-    memmove(&own->columns[at + 1], &own->columns[at], (own->n_columns++ - at) * sizeof own->columns[0]);
-    own->columns[at] = column;
-  }
-  return PL_OK;
-}
-
 /* With the columns that the file has. */
 static pl_code resolve(session *own, pl_error *error) {
   const show_options *options = &own->options;
@@ -220,6 +188,39 @@ static bool is_measure(const pl_column_info *info, const void *value, double *nu
   memcpy(&bytes, value, sizeof bytes);
   *number = bytes >= 0 ? (double)bytes : (double)NAN;
   return true;
+}
+
+/* Whether a row that is shown has something else than `plain` in `column`. */
+static pl_code is_used(session *own, uint32_t column, const char *plain, bool *used, pl_error *error) {
+  _Alignas(8) unsigned char value[PL_RESULT_WIDEST_BYTES];
+  char text[CELL_BYTES];
+  *used = false;
+  for (uint32_t i = 0; i < own->selection.n_rows && !*used; i++) {
+    PL_TRY(pl_selection_value(&own->selection, column, own->selection.rows[i], value, error));
+    printable_text(&own->known.at[column], value, text);
+    *used = strcmp(text, plain) != 0 && strcmp(text, "-1") != 0; /* -1: not known */
+  }
+  return PL_OK;
+}
+
+/* What few jobs use, beside the tensor-parallel degree: only where a row has it. Without it the row says another. */
+static pl_code choose_rare_columns(session *own, pl_error *error) {
+  static const char *const rare[][2] = {{"cp", "1"}, {"ep", "1"}, {"etp", "1"}, {"ep_overlap", "0"}, {"order", "tdp"}};
+  uint32_t at = 0, tmp, column;
+  PL_TRY(pl_where_column("tmp", own->known, "the table", &tmp, error));
+  while (at < own->n_columns && own->columns[at] != tmp)
+    at++;
+  if (at == own->n_columns) return PL_OK; /* not of tuples */
+  for (size_t r = 0; r < sizeof rare / sizeof rare[0] && own->n_columns < MOST_COLUMNS; r++) {
+    bool used;
+    PL_TRY(pl_where_column(rare[r][0], own->known, "the table", &column, error));
+    PL_TRY(is_used(own, column, rare[r][1], &used, error));
+    if (!used) continue;
+    at++;
+    memmove(&own->columns[at + 1], &own->columns[at], (own->n_columns++ - at) * sizeof own->columns[0]);
+    own->columns[at] = column;
+  }
+  return PL_OK;
 }
 
 static pl_code cell(session *own, uint32_t column, uint32_t row, char text[CELL_BYTES], pl_error *error) {
@@ -410,7 +411,7 @@ static pl_code show(void *session_, FILE *out, FILE *notes, pl_error *error) {
   } else if (own->options.csv) {
     PL_TRY(print_csv(own, error));
   } else {
-    if (own->options.columns == NULL) PL_TRY(choose_columns_that_differ(own, error));
+    if (own->options.columns == NULL) PL_TRY(choose_rare_columns(own, error));
     PL_TRY(print_table(own, error));
   }
   print_notes(own);

@@ -94,18 +94,44 @@ pl_code pl_compare_read(const char *name, const char *text, size_t size, pl_aren
 
 /* In the order in which a person would look: what is trained, on what, with which software, how it is cut, how it is
  * simulated. */
-static const char *const settings[] = {"model",       "model_digest", "gbs",
-                                       "seq",         "dtype",        "fp8",
-                                       "fp4",         "platform",     "n_devices",
-                                       "n_nodes",     "framework",    "op_profile",
-                                       "site",        "pp",           "dp",
-                                       "tmp",         "cp",           "ep",
-                                       "mbs",         "schedule",     "vpp",
-                                       "sp",          "recompute",    "zero",
-                                       "overlap",     "order",        "assign",
-                                       "attention",   "bucket_bytes", "pipeline_sends",
-                                       "network",     "sharing",      "collective_profile",
-                                       "collectives", "algorithm",    "streams",
+static const char *const settings[] = {"model",
+                                       "model_digest",
+                                       "gbs",
+                                       "seq",
+                                       "dtype",
+                                       "fp8",
+                                       "fp4",
+                                       "platform",
+                                       "n_devices",
+                                       "n_nodes",
+                                       "framework",
+                                       "op_profile",
+                                       "site",
+                                       "pp",
+                                       "dp",
+                                       "tmp",
+                                       "cp",
+                                       "ep",
+                                       "etp",
+                                       "ep_overlap",
+                                       "mbs",
+                                       "schedule",
+                                       "vpp",
+                                       "sp",
+                                       "recompute",
+                                       "zero",
+                                       "overlap",
+                                       "order",
+                                       "assign",
+                                       "attention",
+                                       "bucket_bytes",
+                                       "pipeline_sends",
+                                       "network",
+                                       "sharing",
+                                       "collective_profile",
+                                       "collectives",
+                                       "algorithm",
+                                       "streams",
                                        NULL};
 
 enum { MOST_SETTINGS = 64, SAME_BYTES = 1024, LONGEST_SAME = 64 };
@@ -184,6 +210,33 @@ static void compare_clusters(listing *own) {
     compare_setting(own, "links", kinds[kind], pl_arena_printf(own->arena, "link %s", kinds[kind]));
 }
 
+static bool has_item(const char *text, const char *item, size_t length) {
+  for (const char *at = text; at != NULL; at = strchr(at, ','), at = at != NULL ? at + 1 : NULL)
+    if (strncmp(at, item, length) == 0 && (at[length] == ',' || at[length] == '\0')) return true;
+  return false;
+}
+
+/* The items of a strategy's text that another lacks; NULL: none. */
+static const char *items_beyond(const char *text, const char *other, pl_arena *arena) {
+  const char *list = NULL;
+  while (text != NULL && *text != '\0') {
+    size_t length = strcspn(text, ",");
+    if (!has_item(other, text, length))
+      list = pl_arena_printf(arena, "%s%s%.*s", list != NULL ? list : "", list != NULL ? "," : "", (int)length, text);
+    text += length + (text[length] == ',');
+  }
+  return list;
+}
+
+/* Of two of which one is simulated as a program, the results do not say how the model is cut: their texts do. */
+static void compare_texts(listing *own) {
+  const pl_compare_side *a = &own->comparison->side[0], *b = &own->comparison->side[1];
+  if (own->n > 0 || !(a->is_program || b->is_program) || strchr(a->label, '=') == NULL || strchr(b->label, '=') == NULL)
+    return;
+  const char *of_a = items_beyond(a->label, b->label, own->arena), *of_b = items_beyond(b->label, a->label, own->arena);
+  if (of_a != NULL || of_b != NULL) own->list[own->n++] = (pl_compare_difference){"strategy", {of_a, of_b}};
+}
+
 static pl_code list_differences(pl_comparison *comparison, pl_arena *arena, pl_error *error) {
   listing own = {.comparison = comparison, .arena = arena};
   own.list = PL_TAKE(arena, pl_compare_difference, MOST_SETTINGS + 16);
@@ -193,6 +246,7 @@ static pl_code list_differences(pl_comparison *comparison, pl_arena *arena, pl_e
     compare_setting(&own, NULL, settings[s], settings[s]);
     if (strcmp(settings[s], "n_nodes") == 0) compare_clusters(&own);
   }
+  compare_texts(&own);
   if (arena->failed) return pl_fail_memory(error, "what differs");
   comparison->differences = own.list;
   comparison->n_differences = own.n;

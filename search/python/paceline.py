@@ -16,7 +16,9 @@ import subprocess
 __all__ = ["PacelineError", "program", "read", "run", "search", "simulate", "strategy"]
 __version__ = "0.1.0"
 
-STRATEGY_KEYS = ("pp", "dp", "tmp", "cp", "ep", "mbs", "schedule", "vpp", "sp", "recompute", "zero", "overlap", "order", "assign")
+STRATEGY_KEYS = ("pp", "dp", "tmp", "cp", "ep", "etp", "ep_overlap", "mbs", "schedule", "vpp", "sp", "recompute", "zero", "overlap", "order", "assign")
+# What most rows have, and a strategy says by leaving it out.
+PLAIN = {"cp": 1, "ep": 1, "etp": 1, "ep_overlap": 0}
 
 
 class PacelineError(RuntimeError):
@@ -83,7 +85,7 @@ def read(path):
             about[name] = {key: clean(data.attrs[key]) for key in ("units", "long_name", "description") if key in data.attrs}
         attributes = {key: clean(value) for key, value in file.attrs.items()}
     frame = pandas.DataFrame(columns)
-    for flag in ("fits", "sp", "overlap"):
+    for flag in ("fits", "sp", "overlap", "ep_overlap"):
         if flag in frame:
             frame[flag] = frame[flag] == 1
     frame.attrs.update(file=attributes, columns=about)
@@ -95,4 +97,4 @@ def strategy(row):
     if isinstance(row.get("strategy"), str) and row["strategy"]:
         return row["strategy"]
     text = {key: int(row[key]) if not isinstance(row[key], str) else row[key] for key in STRATEGY_KEYS if key in row}
-    return ",".join(f"{key}={value}" for key, value in text.items() if not (key in ("cp", "ep") and value == 1))
+    return ",".join(f"{key}={value}" for key, value in text.items() if value != PLAIN.get(key))

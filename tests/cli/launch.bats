@@ -88,6 +88,8 @@ S
   refuses "Megatron counts layers of" launch "${job[@]}" --strategy pp=1,dp=32,tmp=1,mbs=1,recompute=selective,recompute_layers=2 --as megatron
   "$PACELINE" launch "${job[@]}" --strategy pp=1,dp=32,tmp=1,mbs=1,recompute=full,recompute_layers=2 --as megatron | grep -A1 'recompute-method block' | grep -q 'num-layers 2'
   refuses "none of the models" launch --platform "$platform" --model gpt2-345m --gbs 64 --strategy pp=1,dp=32,tmp=1,mbs=1 --as torchtitan
+  refuses "etp=1, ep_overlap=1: a file for torchtitan" launch --platform dgx-h100:4 --model qwen3-30b-a3b --gbs 64 --strategy pp=1,dp=16,tmp=2,sp=1,mbs=1,ep=4,ep_overlap=1 --as torchtitan
+  refuses "etp=2, ep_overlap=0: a file for torchtitan" launch --platform dgx-h100:4 --model qwen3-30b-a3b --gbs 64 --strategy pp=1,dp=16,tmp=2,sp=1,mbs=1,ep=4,etp=tmp --as torchtitan
   refuses "No such file" simulate --from "$dir/none.sh" --platform "$platform"
   printf '{"train_batch_size": 64}' >"$dir/ds.json"
   refuses "does not say what is trained; name it with --model" simulate --from "$dir/ds.json" --platform "$platform"

@@ -56,12 +56,13 @@ assert shown["rows"][0]["status"] == "done" and len(shown["rows"][0]["run_digest
   [ "$(grep -c '^[0-9]*$' <<< "$output")" -eq 100 ]
 }
 
-@test "rows that differ in what few sweeps vary do not look alike" {
+@test "what few jobs use has a column where a row has it" {
   "$PACELINE" sweep --platform platforms/dgx-a100.xml --model workloads/models/tiny-mixtral.json --gbs 8 --seq 128 --pp 1 --tmp 2 --cp 1,2 \
     --mbs 1 --ep 2 --etp 1,tmp --zero 1 --recompute none --sp on --quiet -o "$BATS_TEST_TMPDIR/experts.h5"
   header=$("$PACELINE" show "$BATS_TEST_TMPDIR/experts.h5" --top 100 | head -1)
-  [[ "$header" == *" tmp  cp  etp  mbs "* ]]
-  [[ $("$PACELINE" show "$BATS_TEST_TMPDIR/experts.h5" --where 'etp==1 and cp==1' | head -1) == *" tmp  mbs "* ]]
+  [[ "$header" == *" tmp  cp  ep  etp  mbs "* ]]
+  [[ $("$PACELINE" show "$BATS_TEST_TMPDIR/experts.h5" --where 'etp==1 and cp==1' | head -1) == *" tmp  ep  mbs "* ]]
+  [[ $("$PACELINE" show "$FILE" | head -1) == *" tmp  mbs "* ]]
 }
 
 @test "nothing of a file that cannot be read to its end" {

@@ -276,3 +276,22 @@ said() { jq 'del(.run_digest, .n_played_microbatches)' <<<"$1"; }
   [[ $output != *" of 64 played"* ]]
   jq -e '[.. | .microbatch? // empty] | unique | length == 64' "$BATS_TEST_TMPDIR/t.json"
 }
+
+@test "simulate: products in a type that a device has not, and casts that are none, are refused where they stand" {
+  "$PACELINE" program print --model tiny-gpt2 --gbs 8 --seq 8 --strategy pp=1,dp=2,tmp=2,mbs=1 --dtype fp16 --fp8 --framework ideal -o "$BATS_TEST_TMPDIR/narrow.plir"
+  run -2 "${run_program[@]}" "$BATS_TEST_TMPDIR/narrow.plir"
+  [[ $output =~ "narrow.plir:"[0-9]+":"[0-9]+": this product is in fp8, in which A100-SXM4-80GB does not compute" ]]
+  run -0 "$PACELINE" simulate --platform platforms/dgx-h100.xml --program "$BATS_TEST_TMPDIR/narrow.plir"
+  sed 's/, as="fp16"//' "$BATS_TEST_TMPDIR/narrow.plir" >"$BATS_TEST_TMPDIR/no_as.plir"
+  run -2 "$PACELINE" program check "$BATS_TEST_TMPDIR/no_as.plir"
+  [[ $output =~ 'no_as.plir:'[0-9]+:[0-9]+': narrow="fp8" of product without as="...", the type of its result' ]]
+  sed 's/narrow="fp8"/narrow="fp16"/' "$BATS_TEST_TMPDIR/narrow.plir" >"$BATS_TEST_TMPDIR/wide.plir"
+  run -2 "$PACELINE" program check "$BATS_TEST_TMPDIR/wide.plir"
+  [[ $output == *'narrow="fp16" of product: fp8 or fp4; for another type cast its operands'* ]]
+  "$PACELINE" program print --model tiny-gpt2 --gbs 8 --seq 8 --strategy pp=1,dp=2,tmp=2,mbs=1 --dtype fp16 --fp8 --level kernels -o "$BATS_TEST_TMPDIR/kernels.plir"
+  for word in copies=0 copies=3 scaled=2; do
+    sed "0,/copies=2/s//$word/" "$BATS_TEST_TMPDIR/kernels.plir" >"$BATS_TEST_TMPDIR/cast.plir"
+    run -2 "$PACELINE" program check "$BATS_TEST_TMPDIR/cast.plir"
+    [[ $output =~ "cast.plir:"[0-9]+":"[0-9]+": $word of cast" ]]
+  done
+}

@@ -28,7 +28,7 @@ with tempfile.TemporaryDirectory() as folder:
 
     with h5py.File(path, "r") as file:
         attributes = dict(file.attrs)
-        assert attributes["paceline_schema"] == 3 and attributes["gbs"] == 32 and attributes["dtype"] == "fp16"
+        assert attributes["paceline_schema"] == 4 and attributes["gbs"] == 32 and attributes["dtype"] == "fp16"
         assert attributes["command"].startswith("paceline sweep --platform ") and path not in attributes["command"]
         assert len(attributes["platform_digest"]) == 16 and len(attributes["model_digest"]) == 16
         for version in ("paceline", "simgrid", "hdf5", "mpi"):
@@ -93,11 +93,11 @@ with tempfile.TemporaryDirectory() as folder:
 
     # A file of before: one line, from everything that reads files.
     with h5py.File(path, "r+") as file:
-        file.attrs.modify("paceline_schema", np.int64(2))
+        file.attrs.modify("paceline_schema", np.int64(3))
     job = ["--platform", "platforms/amp-homogeneous.xml", "--model", "workloads/models/gpt2-345m.json", "--gbs", "32", "--mbs", "1"]
     for command in (["show", path], ["report", path, "-o", path + ".html"], ["sweep", *job, "-o", path, "--resume"]):
         refused = subprocess.run([paceline, *command], cwd=source, capture_output=True, text=True)
-        assert refused.returncode == 2 and "has schema 2; this program reads and writes schema 3" in refused.stderr, refused.stderr
+        assert refused.returncode == 2 and "has schema 3; this program reads and writes schema 4" in refused.stderr, refused.stderr
         assert len(refused.stderr.strip().splitlines()) == 1
 
 # With features: more columns of the same kind, and some over candidates and stages; the rest of the file is as before.

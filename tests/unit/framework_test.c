@@ -37,6 +37,8 @@ static void test_refused(void **state) {
   refuse("{\"name\": \"x\", \"kernel\": {}}", "unknown key 'kernel'");
   refuse("{\"name\": \"x\", \"kernels\": []}", "expected an object");
   refuse("{\"name\": \"x\", \"kernels\": {\"fused\": true}}", "f.json:1:");
+  refuse("{\"name\": \"x\", \"kernels\": {\"loss_metrics\": 60}}", "'loss_metrics' is 60, out of the range 0 to 8");
+  refuse("{\"name\": \"x\", \"kernels\": {\"loss_metrics\": 1.5}}", "loss_metrics");
   refuse("{\"name\": \"x\", \"kernels\": {\"fused\": true}}", "unknown key 'fused' in kernels");
   refuse("{\"name\": \"x\", \"kernels\": {\"fused_norm\": 1}}", "fused_norm");
   refuse("{\"name\": \"x\", \"kernels\": {\"loss\": \"lost\"}}", "'lost' is none of in_place, copy, copies, fused");

@@ -13,6 +13,7 @@
 #include "workloads/command/trace_window.h"
 #include "workloads/import/model_file.h"
 #include "workloads/language/ir_check.h"
+#include "workloads/language/ir_product.h"
 #include "workloads/language/ir_text.h"
 #include "workloads/passes/partition.h"
 #include "workloads/passes/program_of.h"
@@ -152,6 +153,24 @@ static pl_code make_of_strategy(pl_job_options *options, pl_program_subject *to,
                                                                             PL_IR_DISTRIBUTED, arena, module, error);
 }
 
+/* Every device must be able to multiply in the types that a program's products say. */
+static pl_code check_products(const pl_program_subject *of, pl_error *error) {
+  for (int32_t f = 0; f < of->module.n_functions; f++) {
+    const pl_ir_function *function = of->module.functions[f];
+    for (int32_t i = 0; i < function->n_ops; i++) {
+      const pl_ir_op *op = &function->ops[i];
+      if (!pl_ir_op_is(op, "product")) continue;
+      pl_ir_element element = pl_ir_product_element(op, &function->values[op->inputs[0]].type);
+      for (uint32_t p = 0; element != PL_IR_I32 && p < of->cluster->n_profiles; p++)
+        if (!(of->cluster->profiles[p].peak_flops[element] > 0))
+          return pl_fail(error, PL_BAD_INPUT, "%s:%d:%d: this product is in %s, in which %s does not compute",
+                         of->request->program_path, op->place.line, op->place.column, pl_ir_element_name(element),
+                         of->cluster->profiles[p].name);
+    }
+  }
+  return PL_OK;
+}
+
 static pl_code take_module(pl_job_options *options, pl_program_subject *to, const pl_cluster *cluster, pl_arena *arena,
                            pl_error *error) {
   const pl_program_request *request = to->request;
@@ -211,7 +230,10 @@ static pl_code simulate(pl_job_options *options, const pl_program_request *reque
   FILE *trace;
   PL_TRY(pl_straggler_options_parse(request->stragglers, arena, error));
   PL_TRY(take_module(options, &of, of.cluster, arena, error));
-  if (request->program_path != NULL) PL_TRY(pl_ir_check(&of.module, error)); /* before anything is made of it */
+  if (request->program_path != NULL) { /* before anything is made of it */
+    PL_TRY(pl_ir_check(&of.module, error));
+    PL_TRY(check_products(&of, error));
+  }
   uint32_t n_devices = pl_ir_mesh_devices(&of.module.mesh);
   if (n_devices > of.cluster->n_devices) n_devices = of.cluster->n_devices; /* refused when the graph is made */
   PL_TRY(

@@ -50,8 +50,10 @@ typedef enum switch_kind {
   SWITCH_TIME,
   SWITCH_RATIO,
   SWITCH_NUMBER,
-  SWITCH_COUNT
+  SWITCH_COUNT,
+  SWITCH_FEW
 } switch_kind;
+enum { MOST_OF_FEW = 8 };
 
 typedef struct switch_row {
   const char *section, *key;
@@ -97,7 +99,7 @@ static const switch_row switches[] = {
     {"kernels", "copies_qkv", SWITCH_FLAG, AT(kernels.copies_qkv), NULL, 0},
     {"kernels", "copies_inputs", SWITCH_FLAG, AT(kernels.copies_inputs), NULL, 0},
     {"kernels", "autocast", SWITCH_WORD, AT(kernels.autocast), autocast_words, 0},
-    {"kernels", "loss_metrics", SWITCH_NUMBER, AT(kernels.loss_metrics), NULL, 0},
+    {"kernels", "loss_metrics", SWITCH_FEW, AT(kernels.loss_metrics), NULL, 0},
     {"kernels", "deterministic", SWITCH_FLAG, AT(kernels.deterministic), NULL, 0},
     {"kernels", "uneven_heads", SWITCH_FLAG, AT(kernels.uneven_heads), NULL, 0},
     {"kernels", "fused_accumulation", SWITCH_FLAG, AT(kernels.fuses_accumulation), NULL, 0},
@@ -230,6 +232,8 @@ static pl_code read_switch(const pl_document *document, const pl_node *section, 
     return pl_node_boolean(document, section, row->key, (bool *)(void *)place, error);
   case SWITCH_COUNT:
     return pl_node_integer(document, section, row->key, 1, 1 << 20, (int64_t *)(void *)place, error);
+  case SWITCH_FEW:
+    return pl_node_integer(document, section, row->key, 0, MOST_OF_FEW, (int64_t *)(void *)place, error);
   case SWITCH_WORD:
   case SWITCH_DTYPE:
     PL_TRY(row->kind == SWITCH_WORD ? read_word(document, section, row, &word, error)

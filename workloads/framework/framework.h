@@ -138,7 +138,7 @@ typedef struct pl_framework {
     bool fuses_batch_norm; /* of 16-bit pictures, with the addition and the ReLU behind it: one kernel in either pass */
     bool fuses_norm;       /* RMS norm; layer norm is one kernel everywhere */
     pl_autocast_form autocast;
-    double loss_metrics; /* cross entropies of the logits that nothing is derived from, per microbatch */
+    int64_t loss_metrics; /* cross entropies of the logits that nothing is derived from, per microbatch */
     bool deterministic;  /* the same bits every time: see workloads/README.md, "Deterministic runs" */
     bool
         fuses_accumulation; /* the weight gradient's GEMM adds into the gradient buffer; else a kernel per microbatch */

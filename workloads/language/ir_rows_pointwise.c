@@ -85,7 +85,11 @@ static pl_ir_name rename_called(const pl_ir_op *op, pl_ir_name dim) {
 
 static pl_code cast_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
   pl_ir_element element = (pl_ir_element)outputs[0].element;
+  int64_t copies = pl_ir_integer_of(op, "copies", 1), scaled = pl_ir_integer_of(op, "scaled", 0);
   PL_TRY(pl_ir_written_matches(op, &inputs[0], &outputs[0], error));
+  if (copies < 1 || copies > 2)
+    return pl_fail(error, PL_BAD_INPUT, "copies=%" PRId64 " of cast: 1, or 2 with the transposed one", copies);
+  if (scaled < 0 || scaled > 1) return pl_fail(error, PL_BAD_INPUT, "scaled=%" PRId64 " of cast: 0 or 1", scaled);
   if (element == PL_IR_I32)
     return pl_fail(error, PL_BAD_INPUT, "result of cast is written as i32: only numbers to compute with can be made");
   outputs[0] = pl_ir_type_whole(&outputs[0]);

@@ -175,7 +175,7 @@ static void run_pass(pl_launching *own) {
 static void measure_loss(pl_tape *tape) {
   uint32_t logits = tape->input;
   bool narrow = pl_dtype_bytes(tape->shard->dtype) < pl_dtype_bytes(PL_DTYPE_FP32);
-  for (int i = 0; i < tape->framework->kernels.loss_metrics; i++) {
+  for (int64_t i = 0; i < tape->framework->kernels.loss_metrics; i++) {
     uint32_t wide = logits;
     if (narrow) {
       wide = pl_tape_like(tape, logits, "logits_fp32", PL_TENSOR_ACTIVATION, PL_DTYPE_FP32);

@@ -201,10 +201,13 @@ static pl_code check_pairs(const pl_strategy *strategy, pl_error *error) {
     return pl_fail(error, PL_BAD_INPUT,
                    "strategy: ep_overlap=1 hides the exchange of tokens between experts' ranks, "
                    "and ep=1 exchanges none; use ep > 1 or ep_overlap=0");
+  if (strategy->schedule == PL_SCHEDULE_DUALPIPE_V)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "strategy: schedule=dualpipe-v runs passes beside each other by itself; leave out ep_overlap=1");
   if (strategy->schedule != (strategy->pp > 1 ? PL_SCHEDULE_INTERLEAVED : PL_SCHEDULE_1F1B))
     return pl_fail(error, PL_BAD_INPUT,
-                   "strategy: ep_overlap=1 with pp=%d runs under schedule=%s, not %s: of a pipeline without chunks the "
-                   "stages would wait for each other",
+                   "strategy: ep_overlap=1 with pp=%d is of schedule=%s, not %s: in no other order is every forward "
+                   "pass received before the backward pass beside it",
                    strategy->pp, strategy->pp > 1 ? "interleaved (vpp=2 or more)" : "1f1b",
                    pl_schedule_name(strategy->schedule));
   if (strategy->recompute == PL_RECOMPUTE_FULL || strategy->recompute == PL_RECOMPUTE_ALTERNATE)

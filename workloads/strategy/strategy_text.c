@@ -21,7 +21,7 @@ typedef struct parsing {
   pl_arena *arena;
   pl_strategy *strategy;
   const char *assign, *placement, *split; /* read last: they need the degrees */
-  bool schedule_given, vpp_given;
+  bool schedule_given, vpp_given, etp_is_tmp;
   pl_error *error;
 } parsing;
 
@@ -53,6 +53,10 @@ static pl_code read_degree(parsing *state, const key_value *pair) {
                     : strcmp(pair->key, "etp") == 0 ? &strategy->etp
                                                     : &strategy->vpp;
   state->vpp_given |= target == &strategy->vpp;
+  if (target == &strategy->etp && strcmp(pair->value, "tmp") == 0) {
+    state->etp_is_tmp = true;
+    return PL_OK;
+  }
   return read_integer(state, pair, 1, LARGEST_DEGREE, target);
 }
 
@@ -334,6 +338,7 @@ pl_code pl_strategy_parse(const char *text, const pl_model *model, pl_arena *are
     PL_TRY(read_pair(&state, item, &seen));
   PL_TRY(assume_degrees(&state, seen));
   if (!state.schedule_given && strategy->vpp > 1) strategy->schedule = PL_SCHEDULE_INTERLEAVED;
+  if (state.etp_is_tmp) strategy->etp = strategy->tmp;
   if (!state.vpp_given && strategy->listed != NULL) strategy->vpp = strategy->listed->vpp;
   if (!state.vpp_given && pl_strategy_is_v(strategy)) strategy->vpp = 2;
   PL_TRY(check_chunks(&state));
