@@ -102,17 +102,17 @@ pl_code pl_groups_are_alike(pl_groups_alike *own, const pl_cluster *cluster, con
   *alike = a->size <= PL_GROUPS_ALIKE_MOST && has_all(cluster, a) && has_all(cluster, b);
   if (!*alike) return PL_OK;
   if (own->there == NULL) {
-    own->there = PL_TAKE(arena, uint32_t, cluster->n_links + 1);
     own->back = PL_TAKE(arena, uint32_t, cluster->n_links + 1);
     own->mapped = PL_TAKE(arena, uint32_t, cluster->n_links + 1);
-    if (own->there == NULL || own->back == NULL || own->mapped == NULL)
-      return pl_fail_memory(error, "like groups of devices");
+    own->there = own->back != NULL && own->mapped != NULL ? PL_TAKE(arena, uint32_t, cluster->n_links + 1) : NULL;
+    if (own->there == NULL) return pl_fail_memory(error, "like groups of devices");
   }
   comparison by = {.own = own, .cluster = cluster};
   by.file = cluster->links_of_file != NULL ? cluster->links_of_file : cluster->links;
-  for (uint32_t g = 0; g < a->n_groups && *alike; g++)
-    PL_TRY(
-        compare_groups(&by, a->members + (size_t)g * a->size, b->members + (size_t)g * a->size, a->size, alike, error));
+  pl_code code = PL_OK;
+  for (uint32_t g = 0; g < a->n_groups && *alike && code == PL_OK; g++)
+    code =
+        compare_groups(&by, a->members + (size_t)g * a->size, b->members + (size_t)g * a->size, a->size, alike, error);
   forget(own);
-  return PL_OK;
+  return code;
 }

@@ -153,7 +153,8 @@ static pl_code make_of_strategy(pl_job_options *options, pl_program_subject *to,
                                                                             PL_IR_DISTRIBUTED, arena, module, error);
 }
 
-/* Every device must be able to multiply in the types that a program's products say. */
+/* Every device must be able to multiply in the types that a program's products say; of one that was measured op by op
+ * the ops say so. */
 static pl_code check_products(const pl_program_subject *of, pl_error *error) {
   for (int32_t f = 0; f < of->module.n_functions; f++) {
     const pl_ir_function *function = of->module.functions[f];
@@ -162,7 +163,7 @@ static pl_code check_products(const pl_program_subject *of, pl_error *error) {
       if (!pl_ir_op_is(op, "product")) continue;
       pl_ir_element element = pl_ir_product_element(op, &function->values[op->inputs[0]].type);
       for (uint32_t p = 0; element != PL_IR_I32 && p < of->cluster->n_profiles; p++)
-        if (!(of->cluster->profiles[p].peak_flops[element] > 0))
+        if (of->cluster->profiles[p].n_programs == 0 && !(of->cluster->profiles[p].peak_flops[element] > 0))
           return pl_fail(error, PL_BAD_INPUT, "%s:%d:%d: this product is in %s, in which %s does not compute",
                          of->request->program_path, op->place.line, op->place.column, pl_ir_element_name(element),
                          of->cluster->profiles[p].name);

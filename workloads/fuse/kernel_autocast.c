@@ -61,16 +61,20 @@ static void of_product(pl_kernel_stepping *own, const pl_ir_op *op, pl_autocast_
   if (form == PL_AUTOCAST_ALL && (wide || is_forward(own))) cast(own, own->map[op->inputs[1]], "weight.autocast");
 }
 
-/* Products whose results are added up to a gradient. */
-static int32_t n_products(const pl_kernel_stepping *own, int32_t value) {
+enum { MOST_PRODUCTS = 64 };
+
+/* Products whose results are added up to a gradient; at most so many, for sums of sums of one value are twice as many
+ * with each. */
+static int32_t n_products(const pl_kernel_stepping *own, int32_t value, int32_t most) {
   int32_t op = source_of(own, value);
-  if (!pl_step_is(own, op, "add")) return 1;
+  if (most <= 1 || !pl_step_is(own, op, "add")) return 1;
   const pl_ir_op *add = pl_read_op(&own->finding.read, op);
-  return n_products(own, add->inputs[0]) + n_products(own, add->inputs[1]);
+  int32_t first = n_products(own, add->inputs[0], most - 1);
+  return first + n_products(own, add->inputs[1], most - first);
 }
 
 static void of_norm_backward(pl_kernel_stepping *own, const pl_ir_op *op, pl_autocast_form form) {
-  int32_t dy = own->map[op->inputs[2]], n = n_products(own, op->inputs[2]);
+  int32_t dy = own->map[op->inputs[2]], n = n_products(own, op->inputs[2], MOST_PRODUCTS);
   bool elsewhere = source_of(own, op->inputs[2]) == PL_IR_NONE; /* the head's */
   int32_t all = elsewhere ? PL_IR_NONE : cast(own, dy, "autocast.dinput");
   for (int32_t i = 1; i < n; i++)

@@ -3,15 +3,19 @@
  * factors of the last product beside x. Under autocast the cube, all that is made of it and its derivative are fp32,
  * and the casts are here that products around it make (kernel_autocast.c). See workloads/fuse/kernel_stepping.h.
  */
+#include <string.h>
+
+#include "workloads/fuse/kernel_groups.h"
 #include "workloads/fuse/kernel_stepping.h"
 
 static const char *const reason = "gelu in steps";
 static const char *const part_names[PL_GELU_PARTS] = {"half", "sum", "tanh"};
 
+/* Of operands in two types the second is said to be the first: a program has no kernels of both. */
 static int32_t step(pl_kernel_stepping *own, const char *name, int32_t a, int32_t b) {
-  const int32_t pair[] = {a, b};
   if (a == PL_IR_NONE || b == PL_IR_NONE) return PL_IR_NONE;
   const pl_ir_type type = own->function->values[a].type;
+  const int32_t pair[] = {a, own->function->values[b].type.element == type.element ? b : a};
   return pl_step_append(own, a == b ? "multiply" : "add", 2, pair, name, &type, reason);
 }
 
@@ -35,11 +39,22 @@ static bool is_in_steps(const pl_kernel_stepping *own, int32_t value) {
   return !own->options->framework->kernels.fuses_gelu && value != PL_IR_NONE;
 }
 
-static bool is_gated(const pl_kernel_stepping *own, int32_t gelu) {
-  int32_t value = pl_read_op(&own->finding.read, gelu)->first_output;
-  for (int32_t i = 0; i < own->finding.read.f->n_ops; i++) {
-    const pl_ir_op *op = pl_read_op(&own->finding.read, i);
-    if (pl_step_is(own, i, "multiply") && (op->inputs[0] == value || op->inputs[1] == value)) return true;
+static bool is_gated(const pl_ir_function *f, const pl_ir_op *gelu) {
+  for (int32_t i = 0; i < f->n_ops; i++) {
+    const pl_ir_op *op = &f->ops[i];
+    if (!pl_ir_op_is(op, "multiply")) continue;
+    if (op->inputs[0] == gelu->first_output || op->inputs[1] == gelu->first_output) return true;
+  }
+  return false;
+}
+
+/* Whether f has steps for its gelu of `value`: of as many as there is room for. PL_IR_NONE: for any. */
+static bool has_steps(const pl_ir_function *f, int32_t value) {
+  int32_t n = 0;
+  for (int32_t i = 0; i < f->n_ops && n < PL_GELUS_MAX; i++) {
+    if (!pl_ir_op_is(&f->ops[i], "gelu") || is_gated(f, &f->ops[i])) continue;
+    if (value == PL_IR_NONE || f->ops[i].inputs[0] == value) return true;
+    n++;
   }
   return false;
 }
@@ -52,7 +67,7 @@ static pl_gelu_parts *parts_of(pl_kernel_stepping *own, int32_t value) {
 
 void pl_step_gelu(pl_kernel_stepping *own, int32_t index) {
   int32_t value = pl_read_op(&own->finding.read, index)->inputs[0], x = own->map[value];
-  if (!is_in_steps(own, x) || is_gated(own, index) || own->n_gelus == PL_GELUS_MAX) return;
+  if (!is_in_steps(own, x) || !has_steps(own->finding.read.f, value) || own->n_gelus == PL_GELUS_MAX) return;
   bool wide = is_wide(own, value);
   int32_t of = wide ? widened(own, "gelu.autocast", x) : x;
   int32_t inner = square(own, "gelu.cube.scaled", square(own, "gelu.cube", of));
@@ -86,12 +101,25 @@ static void take_parts(pl_kernel_stepping *own, int32_t value, int32_t made[PL_G
   }
 }
 
+static bool was_in_steps(const pl_kernel_stepping *own, int32_t value) {
+  const pl_ir_function *f = own->finding.read.f, *forward = pl_kernel_forward_of(own->from, f->name);
+  int32_t maker = pl_read_maker(&own->finding.read, value);
+  if (has_steps(f, value)) return true;
+  if (forward == NULL) return false;
+  if (!pl_step_is(own, maker, "kept")) return has_steps(forward, PL_IR_NONE);
+  for (int32_t i = 0; i < forward->n_ops; i++) {
+    const pl_ir_op *op = &forward->ops[i];
+    if (pl_ir_op_is(op, "keep") && strcmp(op->path, f->ops[maker].path) == 0) return has_steps(forward, op->inputs[0]);
+  }
+  return false;
+}
+
 /* The last product's two derivatives, tanh's, the factors', the cube's (a square, a factor, a product), and two sums of
  * what comes to x on its three ways. */
 void pl_step_gelu_backward(pl_kernel_stepping *own, int32_t index) {
   const pl_ir_op *op = pl_read_op(&own->finding.read, index);
   int32_t dy = own->map[op->inputs[1]], x = own->map[op->inputs[0]], parts[PL_GELU_PARTS];
-  if (!is_in_steps(own, dy) || x == PL_IR_NONE) return;
+  if (!is_in_steps(own, dy) || x == PL_IR_NONE || !was_in_steps(own, op->inputs[0])) return;
   take_parts(own, op->inputs[0], parts);
   bool wide = is_wide(own, op->inputs[0]);
   if (wide) {

@@ -39,19 +39,26 @@ static bool gathers_tokens(const pl_ir_module *module, const pl_ir_op *op) {
   return over;
 }
 
-static bool is_kept_narrow(const pl_kernel_narrowing *own, const pl_ir_function *f, const pl_ir_op *op);
+/* Values that are kept, read again, gathered and kept again are looked through so often; a program may go in a circle.
+ */
+enum { MOST_READS = 8 };
+
+static bool reads_kept_narrow(const pl_kernel_narrowing *own, const pl_ir_function *f, const pl_ir_op *op,
+                              int32_t depth);
 
 /* Of a value that is no parameter. `f` is a function of own->from. */
-static bool only_narrow_reads(const pl_kernel_narrowing *own, const pl_ir_function *f, int32_t value) {
+static bool only_narrow_reads(const pl_kernel_narrowing *own, const pl_ir_function *f, int32_t value, int32_t depth) {
   bool any = false;
+  if (depth == MOST_READS) return false;
   for (int32_t i = 0; i < f->n_results; i++)
     if (f->results[i] == value) return false;
   for (int32_t i = 0; i < f->n_ops; i++) {
     const pl_ir_op *op = &f->ops[i];
     for (int32_t k = 0; k < op->n_inputs; k++) {
       if (op->inputs[k] != value) continue;
-      bool narrow = is_narrow(op) || (gathers_tokens(own->from, op) && only_narrow_reads(own, f, op->first_output)) ||
-                    (is(op, "keep") && is_kept_narrow(own, f, op));
+      bool narrow = is_narrow(op) ||
+                    (gathers_tokens(own->from, op) && only_narrow_reads(own, f, op->first_output, depth + 1)) ||
+                    (is(op, "keep") && reads_kept_narrow(own, f, op, depth + 1));
       if (!narrow) return false;
       any = true;
     }
@@ -64,10 +71,11 @@ static bool is_kept_at(const pl_ir_op *op, const char *path) {
 }
 
 /* Whether all that read it again in a function, which is *any, are. */
-static bool reads_narrow(const pl_kernel_narrowing *own, const pl_ir_function *f, const char *path, bool *any) {
+static bool reads_narrow(const pl_kernel_narrowing *own, const pl_ir_function *f, const char *path, int32_t depth,
+                         bool *any) {
   for (int32_t i = 0; f != NULL && i < f->n_ops; i++) {
     if (!is_kept_at(&f->ops[i], path)) continue;
-    if (!only_narrow_reads(own, f, f->ops[i].first_output)) return false;
+    if (!only_narrow_reads(own, f, f->ops[i].first_output, depth)) return false;
     *any = true;
   }
   return true;
@@ -79,11 +87,16 @@ static const pl_ir_function *derived(const pl_kernel_narrowing *own, const pl_ir
 }
 
 /* What `keep` or `kept` of function f is of, is kept in the narrow type. */
-static bool is_kept_narrow(const pl_kernel_narrowing *own, const pl_ir_function *f, const pl_ir_op *op) {
+static bool reads_kept_narrow(const pl_kernel_narrowing *own, const pl_ir_function *f, const pl_ir_op *op,
+                              int32_t depth) {
   bool any = false;
   return !own->casts_again && !pl_ir_op_is_in_host(op) &&
-         reads_narrow(own, derived(own, f, ".backward"), op->path, &any) &&
-         reads_narrow(own, derived(own, f, ".weights"), op->path, &any) && any;
+         reads_narrow(own, derived(own, f, ".backward"), op->path, depth, &any) &&
+         reads_narrow(own, derived(own, f, ".weights"), op->path, depth, &any) && any;
+}
+
+static bool is_kept_narrow(const pl_kernel_narrowing *own, const pl_ir_function *f, const pl_ir_op *op) {
+  return reads_kept_narrow(own, f, op, 0);
 }
 
 static bool has_narrow_reader(const pl_ir_function *f, int32_t value) {
@@ -287,7 +300,7 @@ bool pl_narrowing_writes(pl_kernel_narrowing *own, int32_t index) {
     return false;
   }
   bool writes = (keeps && is_kept_narrow(own, old(own), op)) ||
-                (gathers_tokens(own->from, op) && only_narrow_reads(own, old(own), op->first_output));
+                (gathers_tokens(own->from, op) && only_narrow_reads(own, old(own), op->first_output, 0));
   if (writes) write_cast(own, op);
   return writes;
 }

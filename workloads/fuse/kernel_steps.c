@@ -165,17 +165,17 @@ static bool eager_norm(pl_kernel_stepping *own, int32_t index) {
 }
 
 /* x cos + rotate(x) sin in PyTorch ops: the halves exchanged, the other product, their sum; the op itself stands for
- * one of the products. */
+ * one of the products. Said as sums, since x may be a partial one. */
 static void eager_rotary(pl_kernel_stepping *own, const pl_ir_op *op, int32_t turned) {
   static const char *const reason = "rotary positions in steps";
   if (turned == PL_IR_NONE) return;
   const pl_ir_type type = own->function->values[turned].type;
   int32_t pair[] = {own->map[op->inputs[0]], turned};
   const int32_t exchanged[] = {pair[0], pair[0]};
-  pair[0] = pl_step_append(own, "multiply", 2, exchanged, "rotated", &type, reason);
+  pair[0] = pl_step_append(own, "add", 2, exchanged, "rotated", &type, reason);
   if (pair[0] == PL_IR_NONE) return;
   const int32_t product[] = {pair[0], pair[0]};
-  pl_step_append(own, "multiply", 2, product, "turned", &type, reason);
+  pl_step_append(own, "add", 2, product, "turned", &type, reason);
   pl_step_append(own, "add", 2, pair, "positioned", &type, reason);
 }
 

@@ -23,8 +23,8 @@ static uint64_t digest_boundaries(const pl_strategy *strategy) {
 static bool are_alike(const pl_strategy *first, const pl_strategy *strategy) {
   return first->pp == strategy->pp && first->dp == strategy->dp && first->tmp == strategy->tmp &&
          first->mbs == strategy->mbs && first->vpp == strategy->vpp && first->cp == strategy->cp &&
-         first->ep == strategy->ep && first->schedule == strategy->schedule && first->sp == strategy->sp &&
-         first->recompute == strategy->recompute;
+         first->ep == strategy->ep && first->etp == strategy->etp && first->ep_overlap == strategy->ep_overlap &&
+         first->schedule == strategy->schedule && first->sp == strategy->sp && first->recompute == strategy->recompute;
 }
 
 bool pl_siblings_are(const pl_strategy *a, const pl_strategy *b) {

@@ -18,12 +18,12 @@
  * reduced when the last backward pass is over; ZeRO 2 and 3 reduce each bucket at once all the same, and computing
  * waits for it. shard: so many neighbours among the dp * cp ranks share a copy of what ZeRO shards, and their shares of
  * gradients are all-reduced with those of the other copies (PyTorch's HYBRID_SHARD, MiCS, Megatron's distributed
- * optimizer instances); without it all of them share one. offload: none, states (of the optimizer, which the host then
- * updates), kept (activations), both, gradients (states and gradients) or all in the memory of the host
- * (workloads/tree/README.md). ep_overlap=1: a forward pass and a backward pass of another microbatch run beside each
- * other, so that experts exchange the tokens of one while the other computes (Megatron Core's combined 1F1B,
- * --overlap-moe-expert-parallel-comm). recompute_layers: of each chunk so many layers, the first, are recomputed, not
- * all (Megatron's --recompute-method block). These two are simulated as programs (pl_strategy_is_of_programs).
+ * optimizer instances); without it all of them share one. ep_overlap=1: a forward pass and a backward pass of another
+ * microbatch run beside each other, so that experts exchange the tokens of one while the other computes (Megatron
+ * Core's combined 1F1B, --overlap-moe-expert-parallel-comm). offload: none, states (of the optimizer, which the host
+ * then updates), kept (activations), both, gradients (states and gradients) or all in the memory of the host
+ * (workloads/tree/README.md). recompute_layers: of each chunk so many layers, the first, are recomputed, not all
+ * (Megatron's --recompute-method block). The last two are simulated as programs (pl_strategy_is_of_programs).
  */
 #ifndef PL_WORKLOADS_STRATEGY_H
 #define PL_WORKLOADS_STRATEGY_H

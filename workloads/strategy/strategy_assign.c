@@ -268,7 +268,7 @@ static double weight_of(const weights *w, int32_t block) {
   return w->alike ? layer >= 0 && layer < w->model->n_layers : matrix_elements(w->model, block);
 }
 
-static void weigh(const pl_model *model, weights *w) {
+static bool weigh(const pl_model *model, weights *w) {
   int32_t loss = pl_model_n_blocks(model) - 1;
   *w = (weights){.model = model};
   for (int pass = 0; pass < 2 && !(w->whole > 0); pass++) {
@@ -276,7 +276,7 @@ static void weigh(const pl_model *model, weights *w) {
     for (int32_t block = 0; block < loss; block++)
       w->whole += weight_of(w, block);
   }
-  PL_ASSERT(w->whole > 0);
+  return w->whole > 0;
 }
 
 static pl_code refuse_empty_stage(int32_t n_chunks, pl_error *error) {
@@ -291,7 +291,8 @@ static pl_code cut_filled(const pl_model *model, int32_t n_chunks, int32_t *cut,
   int32_t loss = pl_model_n_blocks(model) - 1, chunk = 0;
   double sum = 0;
   weights w;
-  weigh(model, &w);
+  if (!weigh(model, &w))
+    return pl_fail(error, PL_BAD_INPUT, "strategy: assign=filled weighs layers, and %s has none", model->name);
   cut[0] = 0;
   for (int32_t block = 0; block < loss; block++) {
     sum += weight_of(&w, block);
