@@ -139,7 +139,7 @@ typedef struct pl_framework {
     bool fuses_norm;       /* RMS norm; layer norm is one kernel everywhere */
     pl_autocast_form autocast;
     int64_t loss_metrics; /* cross entropies of the logits that nothing is derived from, per microbatch */
-    bool deterministic;  /* the same bits every time: see workloads/README.md, "Deterministic runs" */
+    bool deterministic;   /* the same bits every time: see workloads/README.md, "Deterministic runs" */
     bool
         fuses_accumulation; /* the weight gradient's GEMM adds into the gradient buffer; else a kernel per microbatch */
     pl_loss_form loss;
