@@ -17,6 +17,7 @@
 #include "netmodel/collective/groups_alike.h"
 #include "netmodel/make/platform_make.h"
 #include "netmodel/platform/platform.h"
+#include "tests/support/collective_profile.h"
 #include "tests/support/random.h"
 
 #define DEVICES PACELINE_SOURCE_DIR "/platforms/devices"
@@ -122,12 +123,9 @@ static void alike_take_the_same(void **unused) {
   (void)unused;
   uint64_t seed = test_seed(61), n_cases = test_number("PACELINE_CASES", 150), n_alike = 0, n_differ = 0;
   pl_arena keep;
-  pl_error error = PL_ERROR_INIT;
   pl_arena_init(&keep, 0);
-  pl_collective_profile *profile = PL_TAKE(&keep, pl_collective_profile, 1);
-  assert_int_equal(
-      pl_collective_profile_load(PACELINE_SOURCE_DIR "/platforms/collectives/nccl.json", &keep, profile, &error),
-      PL_OK);
+  pl_error error = PL_ERROR_INIT;
+  const pl_collective_profile *profile = shipped_collective_profile(&keep);
   for (uint64_t i = 0; i < n_cases; i++) {
     uint64_t state = seed + 1000 * i;
     pl_platform *platform = random_platform(&state);
@@ -236,12 +234,8 @@ static void messages_are_the_same(void **unused) {
   (void)unused;
   uint64_t seed = test_seed(62), n_cases = test_number("PACELINE_CASES", 100);
   pl_arena keep;
-  pl_error error = PL_ERROR_INIT;
   pl_arena_init(&keep, 0);
-  pl_collective_profile *profile = PL_TAKE(&keep, pl_collective_profile, 1);
-  assert_int_equal(
-      pl_collective_profile_load(PACELINE_SOURCE_DIR "/platforms/collectives/nccl.json", &keep, profile, &error),
-      PL_OK);
+  const pl_collective_profile *profile = shipped_collective_profile(&keep);
   for (uint64_t i = 0; i < n_cases; i++) {
     uint64_t state = seed + 1000 * i;
     pl_platform *platform = random_platform(&state);

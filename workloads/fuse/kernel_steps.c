@@ -412,14 +412,7 @@ static pl_code write_function(pl_kernel_stepping *own, int32_t index, pl_error *
 pl_code pl_kernel_steps(const pl_ir_module *module, const pl_kernels_options *options, pl_arena *arena,
                         pl_ir_module *made, pl_error *error) {
   pl_kernel_stepping own = {.from = module, .to = made, .options = options};
-  pl_ir_module_init(made, arena, module->name, PL_IR_KERNELS);
-  made->mesh = module->mesh;
-  made->places = module->places;
-  made->n_places = module->n_places;
-  made->n_microbatches = module->n_microbatches;
-  made->fewer = module->fewer;
-  made->n_fewer = module->n_fewer;
-  made->source = module->source;
+  pl_ir_module_init_like(made, arena, module, PL_IR_KERNELS);
   pl_arena_init(&own.scratch, 1 << 16);
   pl_arena kept; /* while functions give back what they took */
   pl_arena_init(&kept, 1 << 16);

@@ -330,14 +330,7 @@ pl_code pl_ir_kernels(const pl_ir_module *module, const pl_kernels_options *opti
                                   .update_bytes = options->update_bytes,
                                   .whole = options->whole};
   pl_arena_init(&scratch, 1 << 16);
-  pl_ir_module_init(made, arena, module->name, PL_IR_KERNELS);
-  made->mesh = module->mesh;
-  made->places = module->places;
-  made->n_places = module->n_places;
-  made->n_microbatches = module->n_microbatches;
-  made->fewer = module->fewer;
-  made->n_fewer = module->n_fewer;
-  made->source = module->source;
+  pl_ir_module_init_like(made, arena, module, PL_IR_KERNELS);
   pl_code code = pl_kernel_steps(module, &own, &scratch, &stepped, error);
   stepped.classes = module->classes;
   stepped.n_classes = module->n_classes;

@@ -10,6 +10,17 @@ void pl_ir_module_init(pl_ir_module *module, pl_arena *arena, const char *name, 
   module->name = pl_arena_strdup(arena, name);
 }
 
+void pl_ir_module_init_like(pl_ir_module *module, pl_arena *arena, const pl_ir_module *like, pl_ir_level level) {
+  pl_ir_module_init(module, arena, like->name, level);
+  module->source = like->source;
+  module->mesh = like->mesh;
+  module->places = like->places;
+  module->n_places = like->n_places;
+  module->n_microbatches = like->n_microbatches;
+  module->fewer = like->fewer;
+  module->n_fewer = like->n_fewer;
+}
+
 static void *copied(pl_arena *arena, const void *from, int32_t n, size_t size) {
   if (n == 0) return NULL;
   void *made = pl_arena_take(arena, (size_t)n * size, _Alignof(max_align_t));

@@ -163,6 +163,20 @@ static inline bool pl_ir_op_is(const pl_ir_op *op, const char *row) {
   const char *name = pl_ir_row_at(op->row)->name;
   return name[0] == row[0] && row[0] != 0 && name[1] == row[1] && strcmp(name, row) == 0;
 }
+
+/* The ops that an op launches: those of the kernel that it calls, or itself. */
+typedef struct pl_ir_launched_ops {
+  const pl_ir_function *f;
+  const pl_ir_op *ops;
+  int32_t n;
+} pl_ir_launched_ops;
+
+static inline pl_ir_launched_ops pl_ir_launched_by(const pl_ir_module *module, const pl_ir_function *f,
+                                                   const pl_ir_op *op) {
+  if (!pl_ir_op_is(op, "kernel")) return (pl_ir_launched_ops){f, op, 1};
+  const pl_ir_function *called = module->functions[op->callee];
+  return (pl_ir_launched_ops){called, called->ops, called->n_ops};
+}
 int32_t pl_ir_row_find(const char *name); /* -1 = none */
 /* The first row that an ONNX op of this name becomes (`onnx`); -1 = none. */
 int32_t pl_ir_row_of_onnx(const char *name);

@@ -9,7 +9,7 @@ typedef struct layout {
   int32_t tmp, ep, cp;
   bool sp, gathers;
   pl_dtype dtype;
-  int64_t seq, vocab_multiple;
+  int64_t seq;
   const pl_framework *framework; /* whose kernels are kept with them */
   /* Of layers that are lowered by these. */
   bool launched, flash;
@@ -45,7 +45,6 @@ static layout layout_of(const pl_model *model, const pl_block_shard *shard) {
                  .gathers = shard->cp > 1 && shard->cp_gather,
                  .dtype = shard->dtype,
                  .seq = shard->seq,
-                 .vocab_multiple = framework->kernels.vocab_multiple,
                  .framework = framework,
                  .launched = pl_block_is_launched(model, PL_BLOCK_LAYER, shard)};
   if (!made.launched) return made;
@@ -56,9 +55,8 @@ static layout layout_of(const pl_model *model, const pl_block_shard *shard) {
 
 static bool is_same(const layout *a, const layout *b) {
   return a->tmp == b->tmp && a->ep == b->ep && a->cp == b->cp && a->sp == b->sp && a->gathers == b->gathers &&
-         a->dtype == b->dtype && a->seq == b->seq && a->vocab_multiple == b->vocab_multiple &&
-         a->framework == b->framework && a->launched == b->launched && a->flash == b->flash &&
-         a->recompute == b->recompute;
+         a->dtype == b->dtype && a->seq == b->seq && a->framework == b->framework && a->launched == b->launched &&
+         a->flash == b->flash && a->recompute == b->recompute;
 }
 
 /* Kept functions that differ in what is said of layers alone; NULL: none. */

@@ -62,7 +62,7 @@ void pl_launching_write(const pl_launching *own, pl_op *op, uint32_t tensor) {
 /* ---- gradients ---- */
 
 static bool is_added(const pl_launching *own, const pl_ir_op *op) {
-  const pl_launched_ops of = pl_launched_ops_of(own, op);
+  const pl_ir_launched_ops of = pl_ir_launched_by(own->kernels, own->f, op);
   for (int32_t i = 0; i < of.n; i++)
     if (is(&of.ops[i], "accumulate")) return true;
   return false;
@@ -71,7 +71,7 @@ static bool is_added(const pl_launching *own, const pl_ir_op *op) {
 /* Casts and additions to buffers alone. */
 bool pl_launching_only_adds(const pl_launching *own, const pl_ir_op *op) {
   static const char *const rows[] = {"accumulate", "cast", "copy", "scale", "rename", NULL};
-  const pl_launched_ops of = pl_launched_ops_of(own, op);
+  const pl_ir_launched_ops of = pl_ir_launched_by(own->kernels, own->f, op);
   for (int32_t i = 0; i < of.n; i++) {
     bool one = false;
     for (const char *const *row = rows; *row != NULL; row++)
@@ -84,7 +84,7 @@ bool pl_launching_only_adds(const pl_launching *own, const pl_ir_op *op) {
 /* Of a framework that reduces a block's gradients together: they are handed over, and shards of them are added up
  * later. Of a weight with two uses autograd adds the two first. */
 void pl_launching_hand_over(pl_launching *own, const pl_ir_op *op) {
-  const pl_launched_ops of = pl_launched_ops_of(own, op);
+  const pl_ir_launched_ops of = pl_ir_launched_by(own->kernels, own->f, op);
   for (int32_t i = 0; i < of.n; i++) {
     if (!is(&of.ops[i], "accumulate")) continue;
     uint32_t weight = pl_launching_parameter(own, of.ops[i].path);
@@ -100,7 +100,7 @@ void pl_launching_hand_over(pl_launching *own, const pl_ir_op *op) {
 
 /* Of a table, a dense gradient that is made and handed over: not added to a buffer here. */
 static void hand_table_over(pl_launching *own, const pl_ir_op *op, pl_op *kernel) {
-  const pl_launched_ops of = pl_launched_ops_of(own, op);
+  const pl_ir_launched_ops of = pl_ir_launched_by(own->kernels, own->f, op);
   const pl_ir_op *added = NULL, *made = NULL;
   for (int32_t i = 0; i < of.n; i++) {
     if (is(&of.ops[i], "accumulate")) added = &of.ops[i];
@@ -115,14 +115,13 @@ static void hand_table_over(pl_launching *own, const pl_ir_op *op, pl_op *kernel
 
 /* ---- what the caller's variables hold ---- */
 
-static bool copies_heads(const pl_launching *own, const pl_launched_ops *of) {
+static bool copies_heads(const pl_ir_launched_ops *of) {
   for (int32_t i = 0; i < of->n; i++)
     if (is(&of->ops[i], "copy") && pl_ir_integer_of(&of->ops[i], "heads", 0) > 0) return true;
-  (void)own;
   return false;
 }
 
-static bool adds_values(const pl_launched_ops *of) {
+static bool adds_values(const pl_ir_launched_ops *of) {
   for (int32_t i = 0; i < of->n; i++)
     if (is(&of->ops[i], "add") &&
         pl_ir_type_same_shape(&of->f->values[of->ops[i].inputs[0]].type, &of->f->values[of->ops[i].inputs[1]].type))
@@ -139,9 +138,9 @@ static void hold(pl_launching *own, uint32_t tensor) {
  * attention has run, and what attention gives until the layer's second sum (`copies_qkv`). */
 static void note_held(pl_launching *own, int32_t index, pl_op *kernel) {
   const pl_ir_op *op = &own->f->ops[index];
-  const pl_launched_ops of = pl_launched_ops_of(own, op);
+  const pl_ir_launched_ops of = pl_ir_launched_by(own->kernels, own->f, op);
   if (own->backward || !own->tape->framework->kernels.copies_qkv) return;
-  if (copies_heads(own, &of) && !own->copies) {
+  if (copies_heads(&of) && !own->copies) {
     own->copies = true;
     for (int32_t i = 0; i < op->n_inputs; i++)
       hold(own, own->tensor[op->inputs[i]]);

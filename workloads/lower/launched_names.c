@@ -17,14 +17,14 @@ static const pl_tape_names *names_by(const pl_launching *own, const char *value)
   return at != PL_IR_NONE && function->values[at].op != PL_IR_NONE ? own->block->names[function->values[at].op] : NULL;
 }
 
-static const pl_tape_names *names_of(const pl_launching *own, const pl_launched_ops *of, const pl_ir_op *op) {
+static const pl_tape_names *names_of(const pl_launching *own, const pl_ir_launched_ops *of, const pl_ir_op *op) {
   const char *made = op->n_outputs > 0 ? of->f->values[op->first_output].name : NULL;
   if (strstr(pl_ir_row_at(op->row)->name, "attention") != NULL) return NULL; /* in one kernel: its row's */
   return names_by(own, own->backward ? op->origin : made);
 }
 
 /* The op that gives a kernel its name: a product, a norm, else the last that has one. */
-static const pl_ir_op *head_of(const pl_launching *own, const pl_launched_ops *of, const pl_tape_names **names) {
+static const pl_ir_op *head_of(const pl_launching *own, const pl_ir_launched_ops *of, const pl_tape_names **names) {
   const pl_ir_op *head = NULL;
   *names = NULL;
   for (int32_t i = 0; i < of->n; i++) {
@@ -38,21 +38,19 @@ static const pl_ir_op *head_of(const pl_launching *own, const pl_launched_ops *o
   return head;
 }
 
-static bool is_weight_gradient(const pl_launching *own, const pl_launched_ops *of, const pl_ir_op *product) {
-  (void)own;
+static bool is_weight_gradient(const pl_ir_launched_ops *of, const pl_ir_op *product) {
   return pl_ir_type_find(&of->f->values[product->first_output].type, pl_ir_name_of("b")) < 0;
 }
 
-static const char *role_of(const pl_launching *own, const pl_launched_ops *of, const pl_ir_op *head,
-                           const pl_tape_names *names) {
-  if (is(head, "product")) return is_weight_gradient(own, of, head) ? names->wgrad : names->backward;
+static const char *role_of(const pl_ir_launched_ops *of, const pl_ir_op *head, const pl_tape_names *names) {
+  if (is(head, "product")) return is_weight_gradient(of, head) ? names->wgrad : names->backward;
   if (is(head, "sum")) return names->bias_grad;
   if (is(head, "accumulate") || is(head, "cast")) return NULL;
   return names->backward;
 }
 
 /* The first that computes; of additions to buffers these. */
-static const char *row_of(const pl_launched_ops *of) {
+static const char *row_of(const pl_ir_launched_ops *of) {
   static const char *const beside[] = {"constant", "cut", "rename", "cast", "accumulate", NULL};
   const char *added = NULL;
   for (int32_t i = 0; i < of->n; i++) {
@@ -66,18 +64,18 @@ static const char *row_of(const pl_launched_ops *of) {
 }
 
 const char *pl_launching_name(const pl_launching *own, int32_t index) {
-  const pl_launched_ops of = pl_launched_ops_of(own, &own->f->ops[index]);
+  const pl_ir_launched_ops of = pl_ir_launched_by(own->kernels, own->f, &own->f->ops[index]);
   const pl_tape_names *names;
   const pl_ir_op *head = head_of(own, &of, &names);
   const char *row = row_of(&of), *name = NULL;
   bool forward = !own->backward || own->again[index];
   if (!forward && of.n == 1 && is(&of.ops[0], "add")) return "gradient_add";
-  if (head != NULL) name = forward ? names->forward : role_of(own, &of, head, names);
+  if (head != NULL) name = forward ? names->forward : role_of(&of, head, names);
   return name != NULL ? name : row;
 }
 
 const char *pl_launching_bias_name(const pl_launching *own, int32_t index) {
-  const pl_launched_ops of = pl_launched_ops_of(own, &own->f->ops[index]);
+  const pl_ir_launched_ops of = pl_ir_launched_by(own->kernels, own->f, &own->f->ops[index]);
   const pl_tape_names *names;
   return head_of(own, &of, &names) != NULL ? names->bias : NULL;
 }
@@ -128,7 +126,7 @@ const char *pl_launching_parameter_name(const pl_launching *own, const char *pat
 static int32_t partial_of(const pl_launching *own, int32_t value) {
   for (int32_t op = own->f->values[value].op; op != PL_IR_NONE;) {
     const pl_ir_op *is_one = &own->f->ops[op];
-    const pl_launched_ops of = pl_launched_ops_of(own, is_one);
+    const pl_ir_launched_ops of = pl_ir_launched_by(own->kernels, own->f, is_one);
     for (int32_t i = 0; i < of.n; i++)
       if (is(&of.ops[i], "product") || is(&of.ops[i], "embedding")) return op;
     int32_t next = PL_IR_NONE;
@@ -149,7 +147,7 @@ const char *pl_launching_collective_name(const pl_launching *own, int32_t index)
   bool gathers = is(op, "all_gather");
   int32_t of = gathers ? own->last[op->first_output] : partial_of(own, op->inputs[0]);
   if (of == PL_IR_NONE || of >= own->f->n_ops) return row;
-  const pl_launched_ops ops = pl_launched_ops_of(own, &own->f->ops[of]);
+  const pl_ir_launched_ops ops = pl_ir_launched_by(own->kernels, own->f, &own->f->ops[of]);
   const pl_tape_names *names;
   if (head_of(own, &ops, &names) == NULL) return row;
   bool forward = !own->backward || own->again[of];

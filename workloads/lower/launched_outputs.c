@@ -53,7 +53,7 @@ static uint32_t step_in_place(const pl_launching *own, int32_t index) {
 static uint32_t loss_in_place(const pl_launching *own, int32_t index) {
   const pl_ir_op *op = &own->f->ops[index];
   pl_loss_form form = own->tape->framework->kernels.loss;
-  const pl_launched_ops of = pl_launched_ops_of(own, op);
+  const pl_ir_launched_ops of = pl_ir_launched_by(own->kernels, own->f, op);
   if (own->block->kind != PL_BLOCK_LOSS) return PL_NONE;
   if (is(&of.ops[0], "divide")) return own->tensor[op->inputs[0]]; /* of exponentials */
   if (form != PL_LOSS_IN_PLACE && form != PL_LOSS_COPY) return PL_NONE;
@@ -91,7 +91,7 @@ void pl_launching_note_outputs(pl_launching *own, int32_t index, const char *nam
 /* Masks of its dropouts: written forward, read backward. */
 static void note_masks(pl_launching *own, int32_t index, const char *name, pl_op *kernel) {
   const pl_ir_op *op = &own->f->ops[index];
-  const pl_launched_ops of = pl_launched_ops_of(own, op);
+  const pl_ir_launched_ops of = pl_ir_launched_by(own->kernels, own->f, op);
   for (int32_t i = 0; i < of.n; i++) {
     if (!is(&of.ops[i], "dropout")) continue;
     uint32_t mask = pl_launching_mask(own, &of, &of.ops[i], name);
@@ -104,7 +104,7 @@ static void note_masks(pl_launching *own, int32_t index, const char *name, pl_op
 
 /* What was kept and nobody reads is the weights' of a norm in steps (kernel_norm.c): its kernel does. */
 static void note_unread(pl_launching *own, const pl_ir_op *op, pl_op *kernel) {
-  const pl_launched_ops of = pl_launched_ops_of(own, op);
+  const pl_ir_launched_ops of = pl_ir_launched_by(own->kernels, own->f, op);
   bool norm = false;
   for (int32_t i = 0; i < of.n; i++)
     norm = norm || is(&of.ops[i], "rms_norm_backward");
@@ -115,7 +115,7 @@ static void note_unread(pl_launching *own, const pl_ir_op *op, pl_op *kernel) {
 
 /* Buffers that it adds to. */
 static void note_buffers(pl_launching *own, const pl_ir_op *op, pl_op *kernel) {
-  const pl_launched_ops of = pl_launched_ops_of(own, op);
+  const pl_ir_launched_ops of = pl_ir_launched_by(own->kernels, own->f, op);
   for (int32_t i = 0; i < of.n; i++) {
     if (!is(&of.ops[i], "accumulate")) continue;
     uint32_t buffer = pl_launching_buffer(own, of.ops[i].path);
@@ -129,7 +129,7 @@ static void note_buffers(pl_launching *own, const pl_ir_op *op, pl_op *kernel) {
  * (nll_loss_backward), which log_softmax_backward reads beside its result. It has its room here; the time of filling
  * and reading it is not charged. */
 static void note_scattered(pl_launching *own, const pl_ir_op *op, pl_op *kernel) {
-  const pl_launched_ops of = pl_launched_ops_of(own, op);
+  const pl_ir_launched_ops of = pl_ir_launched_by(own->kernels, own->f, op);
   if (own->tape->framework->kernels.loss != PL_LOSS_COPIES || own->block->kind != PL_BLOCK_LOSS) return;
   for (int32_t i = 0; i < of.n; i++)
     if (is(&of.ops[i], "place") && kernel->output != PL_NONE && kernel->auxiliary == PL_NONE)

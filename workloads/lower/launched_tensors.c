@@ -11,12 +11,6 @@ static bool is(const pl_ir_op *op, const char *row) {
   return pl_ir_op_is(op, row);
 }
 
-pl_launched_ops pl_launched_ops_of(const pl_launching *own, const pl_ir_op *op) {
-  if (!is(op, "kernel")) return (pl_launched_ops){own->f, op, 1};
-  const pl_ir_function *called = own->kernels->functions[op->callee];
-  return (pl_launched_ops){called, called->ops, called->n_ops};
-}
-
 /* ---- tables ---- */
 
 static uint32_t look_up(const pl_launched_table *table, const char *path, int64_t seed) {
@@ -129,7 +123,7 @@ double pl_launching_bytes(const pl_launching *own, int32_t value) {
 bool pl_launching_is_of_parameter(const pl_launching *own, int32_t value) {
   int32_t reader = own->last[value];
   if (reader == PL_IR_NONE || reader == own->f->n_ops) return false;
-  const pl_launched_ops of = pl_launched_ops_of(own, &own->f->ops[reader]);
+  const pl_ir_launched_ops of = pl_ir_launched_by(own->kernels, own->f, &own->f->ops[reader]);
   for (int32_t i = 0; i < of.n; i++)
     if (is(&of.ops[i], "accumulate")) return pl_ir_type_find(type_of(own, value), pl_ir_name_of("b")) < 0;
   return false;
@@ -192,7 +186,7 @@ uint32_t pl_launching_kept(const pl_launching *own, const char *path) {
   return PL_NONE;
 }
 
-uint32_t pl_launching_mask(pl_launching *own, const pl_launched_ops *of, const pl_ir_op *dropout, const char *name) {
+uint32_t pl_launching_mask(pl_launching *own, const pl_ir_launched_ops *of, const pl_ir_op *dropout, const char *name) {
   int64_t seed = pl_ir_integer_of(dropout, "seed", 0);
   uint32_t known = look_up(&own->masks, NULL, seed);
   if (known != PL_NONE) return known;
@@ -204,7 +198,7 @@ uint32_t pl_launching_mask(pl_launching *own, const pl_launched_ops *of, const p
 /* ---- parameters ---- */
 
 /* The parameter that a value inside what `op` launches is; NULL: none. */
-static const pl_ir_op *parameter_in(const pl_launching *own, const pl_ir_op *op, const pl_launched_ops *of,
+static const pl_ir_op *parameter_in(const pl_launching *own, const pl_ir_op *op, const pl_ir_launched_ops *of,
                                     int32_t value) {
   if (of->f != own->f) {
     if (value >= of->f->n_arguments) return NULL;
@@ -235,7 +229,7 @@ static uint32_t pack(pl_launching *own, const pl_ir_op *param, uint32_t tensor, 
   return put(&own->parameters, param->path, 0, tensor);
 }
 
-static void pack_products(pl_launching *own, const pl_ir_op *op, const pl_launched_ops *of,
+static void pack_products(pl_launching *own, const pl_ir_op *op, const pl_ir_launched_ops *of,
                           const pl_tape_names *names) {
   uint32_t weights = PL_NONE, biases = PL_NONE;
   for (int32_t i = 0; i < of->n; i++) {
@@ -253,7 +247,7 @@ static void pack_products(pl_launching *own, const pl_ir_op *op, const pl_launch
   }
 }
 
-static void pack_norm(pl_launching *own, const pl_ir_op *op, const pl_launched_ops *of, const pl_tape_names *names) {
+static void pack_norm(pl_launching *own, const pl_ir_op *op, const pl_ir_launched_ops *of, const pl_tape_names *names) {
   uint32_t vectors = PL_NONE; /* of norms of queries and of keys, which are one kernel, too */
   for (int32_t i = 0; i < of->n; i++) {
     if (!is(&of->ops[i], "layer_norm") && !is(&of->ops[i], "rms_norm")) continue;
@@ -271,7 +265,7 @@ static void pack_norm(pl_launching *own, const pl_ir_op *op, const pl_launched_o
 void pl_launching_find_packs(pl_launching *own) {
   for (int32_t i = 0; i < own->f->n_ops; i++) {
     const pl_ir_op *op = &own->f->ops[i];
-    const pl_launched_ops of = pl_launched_ops_of(own, op);
+    const pl_ir_launched_ops of = pl_ir_launched_by(own->kernels, own->f, op);
     const char *name = pl_launching_name(own, i), *bias = pl_launching_bias_name(own, i);
     const pl_tape_names names = {.forward = name, .bias = bias != NULL ? bias : "bias"};
     pack_products(own, op, &of, &names);

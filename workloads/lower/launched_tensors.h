@@ -45,15 +45,6 @@ typedef struct pl_launching {
   double unsharded; /* elements of gradients that go to their reduction in a tensor of their own */
 } pl_launching;
 
-/* The ops that an op launches: those of the kernel that it calls, or itself. */
-typedef struct pl_launched_ops {
-  const pl_ir_function *f;
-  const pl_ir_op *ops;
-  int32_t n;
-} pl_launched_ops;
-
-pl_launched_ops pl_launched_ops_of(const pl_launching *own, const pl_ir_op *op);
-
 /* `kernels` are of one sequence a rank: the same of as many as a microbatch has, in every type. What they do is shared.
  * False: no memory. */
 bool pl_launching_scale(const pl_ir_module *kernels, int64_t mbs, pl_arena *scratch, pl_ir_module *scaled);
@@ -75,7 +66,7 @@ bool pl_launching_is_read_later(const pl_launching *own, uint32_t tensor, int32_
 void pl_launching_keep(pl_launching *own, const char *path, uint32_t tensor);
 uint32_t pl_launching_kept(const pl_launching *own, const char *path);
 /* Of a dropout among what is launched: the same in every pass. */
-uint32_t pl_launching_mask(pl_launching *own, const pl_launched_ops *of, const pl_ir_op *dropout, const char *name);
+uint32_t pl_launching_mask(pl_launching *own, const pl_ir_launched_ops *of, const pl_ir_op *dropout, const char *name);
 
 /* Parameters of the forward pass that are one tensor: weights and biases of products that are one kernel, vectors of a
  * norm. Before anything is launched. */

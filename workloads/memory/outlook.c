@@ -62,23 +62,11 @@ static pl_memory_role role_of(const pl_ir_function *f, const pl_ir_op *op) {
   return pl_memory_op_reads(op) ? PL_ROLE_READS : PL_ROLE_MAKES;
 }
 
-/* The ops that an op launches: those of the kernel that it calls, or itself. */
-typedef struct launched {
-  const pl_ir_function *f;
-  const pl_ir_op *first, *end;
-} launched;
-
-static launched launched_by(const looking *own, const pl_ir_function *f, const pl_ir_op *op) {
-  if (!is(op, "kernel")) return (launched){f, op, op + 1};
-  const pl_ir_function *called = own->module->functions[op->callee];
-  return (launched){called, called->ops, called->ops + called->n_ops};
-}
-
 /* Bytes of the masks that an op writes. */
 static double mask_bytes(const looking *own, const pl_ir_function *f, const pl_ir_op *op) {
-  const launched of = launched_by(own, f, op);
+  const pl_ir_launched_ops of = pl_ir_launched_by(own->module, f, op);
   double bytes = 0;
-  for (const pl_ir_op *each = of.first; each < of.end; each++)
+  for (const pl_ir_op *each = of.ops; each < of.ops + of.n; each++)
     if (is(each, "dropout"))
       bytes += pl_ir_type_local_elements(&own->module->mesh, &of.f->values[each->first_output].type);
   return bytes;
@@ -86,9 +74,9 @@ static double mask_bytes(const looking *own, const pl_ir_function *f, const pl_i
 
 /* Elements of gradients that an op, or what it calls, adds up. */
 static double added_by(const looking *own, const pl_ir_function *f, const pl_ir_op *op) {
-  const launched of = launched_by(own, f, op);
+  const pl_ir_launched_ops of = pl_ir_launched_by(own->module, f, op);
   double elements = 0;
-  for (const pl_ir_op *each = of.first; each < of.end; each++)
+  for (const pl_ir_op *each = of.ops; each < of.ops + of.n; each++)
     if (is(each, "accumulate"))
       elements += pl_ir_type_local_elements(&own->module->mesh, &of.f->values[each->inputs[0]].type);
   return elements;
@@ -98,8 +86,8 @@ static double added_by(const looking *own, const pl_ir_function *f, const pl_ir_
 
 /* Of a kernel of copies, casts and scales alone; of one such op. */
 static bool only_copies(const looking *own, const pl_ir_function *f, const pl_ir_op *op) {
-  const launched of = launched_by(own, f, op);
-  for (const pl_ir_op *each = of.first; each < of.end; each++)
+  const pl_ir_launched_ops of = pl_ir_launched_by(own->module, f, op);
+  for (const pl_ir_op *each = of.ops; each < of.ops + of.n; each++)
     if (!is(each, "copy") && !is(each, "cast") && !is(each, "scale")) return false;
   return true;
 }
@@ -119,10 +107,10 @@ static bool is_gathered(const looking *own, const pl_ir_function *f, int32_t val
 
 /* Of a product of those that `op` launches which has operand k of it for a weight. */
 static pl_ir_element narrow_in(const looking *own, const pl_ir_function *f, const pl_ir_op *op, int32_t k) {
-  const launched of = launched_by(own, f, op);
+  const pl_ir_launched_ops of = pl_ir_launched_by(own->module, f, op);
   int32_t value = of.f == f ? op->inputs[k] : k; /* an argument of its kernel */
   pl_ir_element element;
-  for (const pl_ir_op *each = of.first; each < of.end; each++)
+  for (const pl_ir_op *each = of.ops; each < of.ops + of.n; each++)
     if (is(each, "product") && each->inputs[1] == value &&
         pl_ir_element_of(pl_ir_text_of(each, PL_IR_PRODUCT_NARROW), &element))
       return element;
@@ -180,9 +168,9 @@ static void leave_buffers(const looking *own, const pl_ir_function *f, pl_outloo
 /* PyTorch's cross entropy keeps the 16-bit logits, and has the gradient of the targets' elements in a tensor of its
  * own, beside the fp32 one that it makes of it (PL_LOSS_COPIES). */
 static double beside_loss(const looking *own, const pl_ir_function *f, const pl_ir_op *op) {
-  const launched of = launched_by(own, f, op);
+  const pl_ir_launched_ops of = pl_ir_launched_by(own->module, f, op);
   if (own->framework->kernels.loss != PL_LOSS_COPIES) return 0;
-  for (const pl_ir_op *each = of.first; each < of.end; each++) {
+  for (const pl_ir_op *each = of.ops; each < of.ops + of.n; each++) {
     if (!is(each, "place")) continue;
     const pl_ir_type *type = &f->values[op->first_output].type; /* a rank's part of it */
     double elements = pl_ir_type_local_elements(&own->module->mesh, type);
