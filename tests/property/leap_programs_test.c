@@ -433,7 +433,7 @@ static void add(const tally *own, uint64_t first, uint64_t n, tally *all) {
 }
 
 static void test_strategies(void **state) {
-  uint64_t first = test_number("PACELINE_SEED", 1), n = test_number("PACELINE_CASES", 150);
+  uint64_t first = test_number("PACELINE_SEED", 1), n = test_cases(150);
   tally own = {0};
   for (uint64_t i = 0; i < n; i++)
     try_strategy(first + i, &own);
@@ -444,7 +444,7 @@ static void test_strategies(void **state) {
 static void test_trees(void **state) {
   static const char *const paths[] = {"platforms/dgx-a100-16.xml", "platforms/amp-hetero-cluster.xml",
                                       "platforms/hc2.xml"};
-  uint64_t first = test_number("PACELINE_SEED", 1), n = test_number("PACELINE_CASES", 150);
+  uint64_t first = test_number("PACELINE_SEED", 1), n = test_cases(150);
   tally own = {0};
   for (size_t p = 0; p < sizeof paths / sizeof *paths; p++) {
     pl_platform *platform = NULL;
