@@ -267,6 +267,7 @@ static pl_code begin(pl_ir_graphing *own) {
                                 .framework = own->framework,
                                 .routing = own->routing,
                                 .token_bytes = own->token_bytes,
+                                .overlaps_tensor = own->overlaps_tensor,
                                 .kernel = own->kernel,
                                 .prices = own->prices,
                                 .again = own->again,
@@ -317,11 +318,13 @@ static bool joins_steps(const pl_ir_module *module) {
   return false;
 }
 
-static bool has_narrow_products(const pl_ir_module *module) {
-  for (int32_t f = 0; f < module->n_functions; f++)
-    for (int32_t i = 0; i < module->functions[f]->n_ops; i++)
-      if (pl_ir_attribute_find(&module->functions[f]->ops[i], PL_IR_PRODUCT_NARROW) != NULL) return true;
-  return false;
+/* The type of the first of the products that are narrower than all else; PL_IR_ELEMENT_COUNT: there is none. */
+static pl_ir_element narrow_element(const pl_ir_module *module) {
+  pl_ir_element element = PL_IR_ELEMENT_COUNT;
+  for (int32_t f = 0; f < module->n_functions && element == PL_IR_ELEMENT_COUNT; f++)
+    for (int32_t i = 0; i < module->functions[f]->n_ops && element == PL_IR_ELEMENT_COUNT; i++)
+      (void)pl_ir_element_of(pl_ir_text_of(&module->functions[f]->ops[i], PL_IR_PRODUCT_NARROW), &element);
+  return element;
 }
 
 /* ---- graphs of one program ---- */
@@ -386,7 +389,11 @@ pl_code pl_ir_graph_maker_take(const pl_cluster *cluster, const pl_ir_module *mo
   if (module->places != NULL) own->transfers.places = places;
   if (own->framework->pipeline.sends_tokens_per_node)
     own->transfers.tokens = (pl_token_choice){own->routing.k, own->routing.groups, own->routing.chosen_groups};
-  if (own->framework->pipeline.sends_tokens_fp8 && has_narrow_products(module)) own->token_bytes = PL_FP8_TOKEN_BYTES;
+  pl_ir_element narrow = narrow_element(module);
+  if (own->framework->pipeline.sends_tokens_fp8 && narrow != PL_IR_ELEMENT_COUNT) own->token_bytes = PL_FP8_TOKEN_BYTES;
+  /* Not in NVFP4, as of tuples (workloads/lower/block_program.c). */
+  own->overlaps_tensor =
+      own->framework->pipeline.overlaps_tensor && module->level == PL_IR_KERNELS && narrow != PL_IR_F4;
   return PL_OK;
 }
 

@@ -8,7 +8,7 @@
 #include "workloads/compile/ir_graph_state.h"
 
 bool pl_ir_graph_runs_beside(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op) {
-  if (!own->framework->pipeline.overlaps_tensor || own->module->level != PL_IR_KERNELS) return false;
+  if (!own->overlaps_tensor) return false;
   if (!pl_ir_op_is(op, "all_gather") && !pl_ir_op_is(op, "reduce_scatter")) return false;
   const pl_ir_attribute *over = pl_ir_attribute_find(op, "over");
   bool of_tensor_group = over != NULL && over->n_names > 0 && pl_ir_axis_is_of_tensors(over->names[0].text);
@@ -40,7 +40,7 @@ static bool is_beside(const pl_ir_graphing *own, const pl_ir_arrival *value) {
 }
 
 bool pl_ir_graph_is_product(pl_ir_graphing *own, const pl_ir_op *op) {
-  if (!own->framework->pipeline.overlaps_tensor || own->module->level != PL_IR_KERNELS) return false;
+  if (!own->overlaps_tensor) return false;
   const pl_ir_price *price = op->n_inputs > 0 ? pl_ir_graph_price(own, op) : NULL;
   return price != NULL && price->computes && price->kernel.kind == PL_OP_GEMM;
 }

@@ -253,6 +253,7 @@ typedef struct pl_ir_graphing {
   pl_category category;
   const pl_framework *framework;
   pl_ir_routing routing; /* of the module */
+  bool overlaps_tensor;  /* collectives of the tensor group run beside products */
   double token_bytes;    /* of a number that goes to experts; 0: as its type has it */
   int32_t kernel;        /* row */
   bool updates;          /* the launch of this class's optimizer step is counted */

@@ -62,10 +62,9 @@ static void order_around(ordering *of, int32_t at) {
   move(of, at, product + 1);
 }
 
-void pl_kernel_order_beside(const pl_kernel_finding *own, bool always, int32_t *order, int32_t n) {
+void pl_kernel_order_beside(const pl_kernel_finding *own, int32_t *order, int32_t n) {
   ordering of = {.own = own, .order = order, .n = n};
-  if ((!own->framework->pipeline.overlaps_tensor && !always) || strstr(own->read.f->name, "expert_layer") != NULL)
-    return;
+  if (strstr(own->read.f->name, "expert_layer") != NULL) return;
   for (int32_t i = 0; i < n; i++)
     if (is_of_tensor_group(&of, order[i], "reduce_scatter")) order_around(&of, i);
 }

@@ -64,8 +64,8 @@ void pl_kernel_cores(pl_kernel_finding *own);     /* kernel_core.c */
 void pl_kernel_views(pl_kernel_finding *own);
 
 /* ---- order ---- */
-/* Of groups in the order that they are written in: where the profile has tensor collectives run beside products, or
- * always, those of gradients in dense layers stand next to them. kernel_beside.c */
-void pl_kernel_order_beside(const pl_kernel_finding *own, bool always, int32_t *order, int32_t n);
+/* Of groups in the order that they are written in: tensor collectives of gradients in dense layers stand next to the
+ * products that they run beside. kernel_beside.c */
+void pl_kernel_order_beside(const pl_kernel_finding *own, int32_t *order, int32_t n);
 
 #endif

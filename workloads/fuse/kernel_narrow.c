@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "workloads/fuse/kernel_steps.h"
+#include "workloads/language/ir_again.h"
 #include "workloads/language/ir_place.h"
 #include "workloads/language/ir_product.h"
 
@@ -241,10 +242,11 @@ bool pl_narrowing_begin(pl_kernel_narrowing *own, const pl_kernel_finding *findi
   own->map = map;
   own->narrow = PL_TAKE(scratch, int32_t, n + 1);
   own->is_taken = PL_TAKE(scratch, bool, n + 1);
+  own->again = pl_ir_again_take_if_derived(finding->read.f, scratch);
   own->n_swapped = 0;
   for (int32_t i = 0; own->narrow != NULL && i < n; i++)
     own->narrow[i] = PL_IR_NONE;
-  return own->narrow != NULL && own->is_taken != NULL;
+  return !scratch->failed;
 }
 
 /* The op with its operand cast, which gives what is cast of its own result. */
@@ -340,10 +342,10 @@ static int32_t take_values(pl_kernel_narrowing *own, int32_t group, bool of_weig
   return n;
 }
 
-/* Whether it is of a linear layer, not of a gradient. */
+/* Whether it is of a linear layer, perhaps computed again, not of a gradient. */
 static bool is_of_layer(const pl_kernel_narrowing *own, int32_t group) {
   for (int32_t i = group; i != PL_IR_NONE; i = own->next_of[i])
-    if (is_narrow(&old(own)->ops[i])) return old(own)->ops[i].origin == NULL;
+    if (is_narrow(&old(own)->ops[i])) return old(own)->ops[i].origin == NULL || own->again[i];
   return false;
 }
 

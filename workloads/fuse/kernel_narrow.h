@@ -25,6 +25,7 @@ typedef struct pl_kernel_narrowing {
   int32_t *map;                     /* per value of the old function: of the new one */
   int32_t *narrow;                  /* per value: cast */
   bool *is_taken;                   /* per value: by a linear layer */
+  const bool *again;                /* per op: it makes a forward value again */
   int32_t before[PL_IR_OPERANDS_MAX], swapped[PL_IR_OPERANDS_MAX], n_swapped;
 } pl_kernel_narrowing;
 

@@ -116,7 +116,9 @@ static void order_ops(writing *w) {
       again = pl_kernel_group(&w->own, i) == i && !order_group(w, i, &loop);
     if (again) take_apart(w, loop);
   }
-  pl_kernel_order_beside(&w->own, w->whole, w->order, w->n_order);
+  /* Nothing runs beside products in NVFP4 (workloads/lower/block_program.c). */
+  bool beside = w->own.framework->pipeline.overlaps_tensor && w->narrowing.element != PL_IR_F4;
+  if (beside || w->whole) pl_kernel_order_beside(&w->own, w->order, w->n_order);
 }
 
 /* ---- kernels ---- */

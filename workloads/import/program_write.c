@@ -150,7 +150,7 @@ int32_t pl_write_bias(pl_program_writer *to, const char *path, int32_t a, const 
 
 /* Whether a product of the layer at hand is one in the job's narrow type. */
 static bool is_narrow(const pl_program_writer *to, int32_t a, const char *weight) {
-  bool wanted = to->options->narrow == PL_IR_F8 || to->options->narrow == PL_IR_F4;
+  bool wanted = pl_ir_element_is_narrow(to->options->narrow);
   if (!to->in_layer || !wanted || strlen(weight) < 2) return false;
   bool routes = strchr(weight, 'x') != NULL && pl_ir_type_find(&to->function->values[a].type, letter_name('x')) < 0;
   return !routes;

@@ -1,6 +1,25 @@
 /* See workloads/language/ir_again.h. */
 #include "workloads/language/ir_again.h"
 
+#include "workloads/language/ir_table.h"
+
+static bool is_narrow_cast(const pl_ir_function *function, const pl_ir_op *op) {
+  return pl_ir_op_is(op, "cast") &&
+         pl_ir_element_is_narrow((pl_ir_element)function->values[op->first_output].type.element);
+}
+
+/* Casts of forward values for products of gradients alone are theirs. */
+static void leave_casts(const pl_ir_function *function, bool *again) {
+  for (int32_t i = 0; i < function->n_ops; i++) {
+    bool any = false;
+    if (!again[i] || !is_narrow_cast(function, &function->ops[i])) continue;
+    for (int32_t r = i + 1; r < function->n_ops && !any; r++)
+      for (int32_t k = 0; k < function->ops[r].n_inputs; k++)
+        any = any || (again[r] && function->ops[r].inputs[k] == function->ops[i].first_output);
+    again[i] = any;
+  }
+}
+
 const bool *pl_ir_again_take(const pl_ir_function *function, pl_arena *arena) {
   bool *again = PL_TAKE(arena, bool, function->n_ops + 1);
   bool *of_gradients = PL_TAKE(arena, bool, function->n_values + 1);
@@ -16,6 +35,7 @@ const bool *pl_ir_again_take(const pl_ir_function *function, pl_arena *arena) {
     for (int32_t k = 0; k < op->n_outputs; k++)
       of_gradients[op->first_output + k] = reads && op->n_inputs > 0;
   }
+  leave_casts(function, again);
   return again;
 }
 

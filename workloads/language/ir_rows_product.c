@@ -23,7 +23,7 @@ static pl_code said_element(const pl_ir_op *op, const char *attribute, uint8_t *
  * follow from these. */
 static pl_code check_narrow(const pl_ir_op *op, uint8_t in, pl_error *error) {
   if (pl_ir_attribute_find(op, PL_IR_PRODUCT_NARROW) == NULL) return PL_OK;
-  if (in != PL_IR_F8 && in != PL_IR_F4)
+  if (!pl_ir_element_is_narrow(in))
     return pl_fail(error, PL_BAD_INPUT, "narrow=\"%s\" of product: fp8 or fp4; for another type cast its operands",
                    pl_ir_text_of(op, PL_IR_PRODUCT_NARROW));
   if (pl_ir_attribute_find(op, PL_IR_PRODUCT_AS) != NULL) return PL_OK;

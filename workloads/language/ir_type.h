@@ -37,6 +37,10 @@ typedef enum pl_ir_element {
 /* "fp32", "bf16", "i32" ...: pl_dtype_name's words. */
 const char *pl_ir_element_name(pl_ir_element element);
 double pl_ir_element_bytes(pl_ir_element element);
+/* Whether only products are computed in it. */
+static inline bool pl_ir_element_is_narrow(pl_ir_element element) {
+  return element == PL_IR_F8 || element == PL_IR_F4;
+}
 /* The element of this name. False: there is none. */
 bool pl_ir_element_of(const char *name, pl_ir_element *element);
 
