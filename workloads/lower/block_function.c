@@ -149,11 +149,12 @@ static pl_code make(const pl_model *model, int32_t class_of_blocks, const pl_blo
   int32_t ep = shard->ep > 1 ? shard->ep : 1;
   pl_model_program_options options = pl_model_program_defaults(ep, 1, shard->seq);
   options.element = (pl_ir_element)shard->dtype;
+  block->kind = pl_model_class_kind(model, class_of_blocks);
+  block->launched = pl_block_is_launched(model, block->kind, shard);
+  if (block->launched && shard->fp8) options.narrow = shard->fp4 ? PL_IR_F4 : PL_IR_F8;
   pl_ir_module whole, training;
   int32_t forward, backward;
   PL_TRY(pl_model_program_block(&own, class_of_blocks, &options, scratch, &whole, error));
-  block->kind = pl_model_class_kind(model, class_of_blocks);
-  block->launched = pl_block_is_launched(model, block->kind, shard);
   if (block->launched && !shard->flash) PL_TRY(pl_ir_unfuse(&whole, error));
   pl_ir_module_init(&block->module, arena, model->name, PL_IR_DISTRIBUTED);
   block->module.mesh = rules.mesh;

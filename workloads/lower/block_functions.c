@@ -12,7 +12,7 @@ typedef struct layout {
   int64_t seq;
   const pl_framework *framework; /* whose kernels are kept with them */
   /* Of layers that are lowered by these. */
-  bool launched, flash;
+  bool launched, flash, fp8, fp4;
   pl_recompute recompute;
 } layout;
 
@@ -49,6 +49,8 @@ static layout layout_of(const pl_model *model, const pl_block_shard *shard) {
                  .launched = pl_block_is_launched(model, PL_BLOCK_LAYER, shard)};
   if (!made.launched) return made;
   made.flash = shard->flash;
+  made.fp8 = shard->fp8;
+  made.fp4 = shard->fp4;
   made.recompute = shard->recompute;
   return made;
 }
@@ -56,7 +58,7 @@ static layout layout_of(const pl_model *model, const pl_block_shard *shard) {
 static bool is_same(const layout *a, const layout *b) {
   return a->tmp == b->tmp && a->ep == b->ep && a->cp == b->cp && a->sp == b->sp && a->gathers == b->gathers &&
          a->dtype == b->dtype && a->seq == b->seq && a->framework == b->framework && a->launched == b->launched &&
-         a->flash == b->flash && a->recompute == b->recompute;
+         a->flash == b->flash && a->fp8 == b->fp8 && a->fp4 == b->fp4 && a->recompute == b->recompute;
 }
 
 /* Kept functions that differ in what is said of layers alone; NULL: none. */
@@ -65,6 +67,8 @@ static const kept_functions *find_like(const pl_block_functions *functions, cons
     layout like = kept->layout;
     like.launched = wanted->launched;
     like.flash = wanted->flash;
+    like.fp8 = wanted->fp8;
+    like.fp4 = wanted->fp4;
     like.recompute = wanted->recompute;
     if (is_same(&like, wanted)) return kept;
   }

@@ -16,7 +16,7 @@ bool pl_block_is_launched(const pl_model *model, pl_block_kind kind, const pl_bl
   if (kind == PL_BLOCK_EMBEDDING || kind == PL_BLOCK_FINAL_NORM || kind == PL_BLOCK_HEAD || kind == PL_BLOCK_LOSS)
     return true;
   const bool autocast = pl_framework_autocast(pl_framework_or_ideal(shard->framework), shard->dtype) != PL_AUTOCAST_OFF;
-  return kind == PL_BLOCK_LAYER && !autocast && !shares_heads && !latent && shard->cp <= 1 && !shard->fp8 &&
+  return kind == PL_BLOCK_LAYER && !autocast && !shares_heads && !latent && shard->cp <= 1 &&
          shard->recompute != PL_RECOMPUTE_ALTERNATE;
 }
 

@@ -63,9 +63,38 @@ static const char *row_of(const pl_ir_launched_ops *of) {
   return added != NULL ? added : of->n > 0 ? pl_ir_row_at(of->ops[0].row)->name : "kernel";
 }
 
+/* The first that reads a value, or what is gathered of it, and does not keep it; PL_IR_NONE: nobody does. */
+static int32_t reader_of(const pl_launching *own, int32_t value) {
+  for (int32_t i = own->f->values[value].op + 1; i < own->f->n_ops; i++)
+    for (int32_t k = 0; k < own->f->ops[i].n_inputs; k++) {
+      const pl_ir_op *op = &own->f->ops[i];
+      if (op->inputs[k] != value || is(op, "keep")) continue;
+      return pl_ir_row_at(op->row)->effect == PL_IR_COLLECTIVE ? reader_of(own, op->first_output) : i;
+    }
+  return PL_IR_NONE;
+}
+
+/* Of a cast to the type of products: of a gradient it is handed first. NULL: it is none. */
+static const char *cast_name(const pl_launching *own, int32_t index) {
+  const pl_ir_op *op = &own->f->ops[index];
+  const pl_tape_names *names;
+  bool casts =
+      op->n_outputs > 0 && pl_ir_element_is_narrow((pl_ir_element)own->f->values[op->first_output].type.element);
+  int32_t reader = casts ? reader_of(own, op->first_output) : PL_IR_NONE;
+  if (reader == PL_IR_NONE) return NULL;
+  const pl_ir_launched_ops of = pl_ir_launched_by(own->kernels, own->f, &own->f->ops[reader]);
+  if (head_of(own, &of, &names) == NULL) return NULL;
+  if (!own->backward || own->again[index]) return names->cast;
+  int32_t maker = own->f->values[op->inputs[0]].op;
+  bool is_forward = maker != PL_IR_NONE && (own->again[maker] || own->f->ops[maker].n_inputs == 0);
+  return is_forward ? names->cast_again : names->grad_cast;
+}
+
 const char *pl_launching_name(const pl_launching *own, int32_t index) {
   const pl_ir_launched_ops of = pl_ir_launched_by(own->kernels, own->f, &own->f->ops[index]);
   const pl_tape_names *names;
+  const char *cast = cast_name(own, index);
+  if (cast != NULL) return cast;
   const pl_ir_op *head = head_of(own, &of, &names);
   const char *row = row_of(&of), *name = NULL;
   bool forward = !own->backward || own->again[index];
