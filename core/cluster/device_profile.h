@@ -140,6 +140,8 @@ typedef struct pl_device_profile {
   double bandwidth_efficiency;           /* of bandwidth, memory-bound kernels */
   double launch_overhead_s;              /* per kernel */
   double sustained_compute;              /* of peak: tensor cores for seconds at the power limit; 0: not known */
+  double compute_spread;                 /* of ln(time of products) over devices of the type; 0: not known */
+  double compute_drag;                   /* what the slowest of those in the cluster adds to products; 0: nothing */
   double power_W;                        /* the power limit that the figures are of; 0: not known */
   double overlap_compute;                /* gamma: compute takes (1 + gamma) while gradient communication runs */
   double overlap_communication;          /* gamma of the communication, likewise */

@@ -60,6 +60,17 @@ static pl_code read_sustained(const pl_document *document, const pl_node *root, 
   return pl_profile_ratio(document, sustained, "compute", false, 1, &profile->sustained_compute, error);
 }
 
+/* Optional, as above: how far devices of the type lie apart. */
+static pl_code read_spread(const pl_document *document, const pl_node *root, pl_device_profile *profile,
+                           pl_error *error) {
+  static const char *const known[] = {"compute", NULL};
+  if (pl_node_get(root, "spread") == NULL) return PL_OK;
+  const pl_node *spread;
+  PL_TRY(pl_profile_object(document, root, "spread", &spread, error));
+  PL_TRY(pl_profile_check_keys(document, spread, known, error));
+  return pl_profile_ratio(document, spread, "compute", true, 1, &profile->compute_spread, error);
+}
+
 static pl_code check_provenance(const pl_document *document, const pl_node *root, pl_error *error) {
   const pl_node *provenance = pl_node_get(root, "provenance");
   if (provenance == NULL) return PL_OK;
@@ -163,10 +174,12 @@ static pl_code read_name(const pl_document *document, const pl_node *root, const
 }
 
 static pl_code read_profile(const pl_document *document, pl_arena *arena, pl_device_profile *profile, pl_error *error) {
-  static const char *const known[] = {"name",         "architecture", "memory",          "reserved",     "bandwidth",
-                                      "peak_flops",   "efficiency",   "launch_overhead", "overlap",      "provenance",
-                                      "ops",          "attention",    "kernels",         "gemm",         "sustained",
-                                      "convolutions", "power",        "programs",        "communicator", NULL};
+  static const char *const known[] = {"name",      "architecture", "memory",       "reserved",
+                                      "bandwidth", "peak_flops",   "efficiency",   "launch_overhead",
+                                      "overlap",   "provenance",   "ops",          "attention",
+                                      "kernels",   "gemm",         "sustained",    "convolutions",
+                                      "power",     "programs",     "communicator", "spread",
+                                      NULL};
   const pl_node *root = pl_document_root(document);
   *profile = (pl_device_profile){.digest = pl_document_digest(document)};
   PL_TRY(pl_profile_check_keys(document, root, known, error));
@@ -185,6 +198,7 @@ static pl_code read_profile(const pl_document *document, pl_arena *arena, pl_dev
   PL_TRY(pl_profile_quantity(document, root, "launch_overhead", pl_parse_time, &profile->launch_overhead_s, error));
   PL_TRY(read_overlap(document, root, profile, error));
   PL_TRY(read_sustained(document, root, profile, error));
+  PL_TRY(read_spread(document, root, profile, error));
   if (pl_node_get(root, "power") != NULL)
     PL_TRY(pl_profile_positive(document, root, "power", pl_parse_power, &profile->power_W, error));
   PL_TRY(check_provenance(document, root, error));

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "netmodel/device/device_spread.h"
 #include "netmodel/platform/link_kind.h"
 #include "netmodel/platform/node_shape.h"
 #include "netmodel/platform/platform_internal.h"
@@ -117,6 +118,7 @@ static pl_code place_devices(pl_platform *platform, pl_error *error) {
       return pl_fail(error, PL_BAD_INPUT, "%s: the file changed while it was being read", cluster->path);
   }
   cluster->devices = devices;
+  pl_device_spread_find(cluster, (pl_device_profile *)cluster->profiles); /* likewise */
   platform->host_of = host_of;
   return platform->arena.failed ? pl_fail_memory(error, "the devices of the platform") : PL_OK;
 }

@@ -11,6 +11,7 @@
 #include "core/base/words.h"
 #include "netmodel/device/device_power.h"
 #include "netmodel/device/device_profile.h"
+#include "netmodel/device/device_spread.h"
 #include "netmodel/platform/link_kind.h"
 #include "netmodel/platform/node_shape.h"
 #include "netmodel/platform/platform.h"
@@ -230,6 +231,7 @@ static pl_code merge_profiles(const varying *own, pl_error *error) {
   cluster->profiles = kept;
   cluster->n_profiles = n;
   cluster->devices = devices;
+  pl_device_spread_find(cluster, kept);
   return PL_OK;
 }
 

@@ -215,6 +215,12 @@ static void sustain(const pl_device_profile *profile, const pl_op *op, pl_op_tim
   time->bound = PL_BOUND_COMPUTE;
 }
 
+/* The pace of the slowest of all devices of the type (netmodel/device/device_spread.h). */
+static void keep_pace(const pl_device_profile *profile, const pl_op *op, pl_op_time *time) {
+  bool is_product = op->kind == PL_OP_GEMM || op->kind == PL_OP_ATTENTION || op->kind == PL_OP_CONVOLUTION;
+  if (is_product && time->bound == PL_BOUND_COMPUTE) time->time_s *= 1 + profile->compute_drag;
+}
+
 /* A tensor written once by a kernel of its own. */
 static double fill_time_s(const pl_device_profile *profile, double bytes) {
   pl_op_time time;
@@ -227,6 +233,7 @@ pl_op_time pl_op_cost(const pl_device_profile *profile, const pl_op *op) {
   pl_op_time time;
   if (!fitted(profile, op, &time)) time = roofline(profile, compute_time(profile, op), op->bytes);
   sustain(profile, op, &time);
+  keep_pace(profile, op, &time);
   if (op->filled_bytes > 0) time.time_s += fill_time_s(profile, op->filled_bytes);
   if (profile->n_ops == 0) return time;
   const int64_t dims[4] = {op->batch, op->m, op->n, op->k};

@@ -20,6 +20,9 @@
  * of them was tried and describes the runs that the share is fitted to less well: slow products draw less and are not
  * slowed down.
  *
+ * Spread. Products and attention that computing bounds take 1 + drag of that, since a synchronous step waits for the
+ * slowest of its devices (netmodel/device/device_spread.h); table entries excepted.
+ *
  * A type without a peak in the profile is one that the device does not compute in; commands refuse it
  * (pl_job_options_complete) rather than guess what a library would fall back to. Here its arithmetic takes no time.
  */
