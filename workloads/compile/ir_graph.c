@@ -334,6 +334,9 @@ struct pl_ir_graph_maker {
   const pl_ir_module *module; /* the whole one */
   pl_ir_folding fold;
   bool has_tried, folds; /* to find devices that are alike; there are */
+  bool is_prepared;
+  const pl_ir_played *prepared; /* of what */
+  pl_ir_graph begun;
 };
 
 static uint32_t count_devices(const pl_ir_graphing *own) {
@@ -397,11 +400,12 @@ pl_code pl_ir_graph_maker_take(const pl_cluster *cluster, const pl_ir_module *mo
   return PL_OK;
 }
 
-pl_code pl_ir_graph_make(pl_ir_graph_maker *maker, const pl_ir_played *played, pl_ir_graph *made, pl_error *error) {
+static pl_code prepare(pl_ir_graph_maker *maker, const pl_ir_played *played, pl_error *error) {
   pl_ir_graphing *own = &maker->own;
   own->error = error;
-  own->made = made;
+  own->made = &maker->begun;
   own->played = played;
+  maker->is_prepared = false;
   own->module = played != NULL ? &played->module : maker->module;
   PL_TRY(begin(own));
   PL_TRY(take_whole_crews(own));
@@ -412,6 +416,24 @@ pl_code pl_ir_graph_make(pl_ir_graph_maker *maker, const pl_ir_played *played, p
   if (maker->folds) PL_TRY(take_representatives(own));
   bool fuses = own->options->fuse && !own->options->names; /* who asks for names wants each collective's */
   if (maker->folds && fuses && !joins_steps(own->module)) PL_TRY(pl_ir_graph_fuse(own));
+  maker->is_prepared = true;
+  maker->prepared = played;
+  return PL_OK;
+}
+
+pl_code pl_ir_graph_prepare(pl_ir_graph_maker *maker, const pl_ir_played *played, pl_ir_pace *pace, pl_error *error) {
+  PL_TRY(prepare(maker, played, error));
+  pace->is_known = pl_ir_graph_pace_of(&maker->own, pace);
+  return PL_OK;
+}
+
+pl_code pl_ir_graph_make(pl_ir_graph_maker *maker, const pl_ir_played *played, pl_ir_graph *made, pl_error *error) {
+  pl_ir_graphing *own = &maker->own;
+  if (!maker->is_prepared || maker->prepared != played) PL_TRY(prepare(maker, played, error));
+  maker->is_prepared = false;
+  own->error = error;
+  own->made = made;
+  *made = maker->begun;
   PL_TRY(run_lists(own));
   pl_transfer_table *table = maker->folds ? maker->fold.table : PL_TAKE(own->arena, pl_transfer_table, 1);
   if (table == NULL) return pl_ir_graph_no_memory(own);

@@ -88,6 +88,16 @@ typedef struct pl_ir_graph_maker pl_ir_graph_maker;
 pl_code pl_ir_graph_maker_take(const pl_cluster *cluster, const pl_ir_module *module,
                                const pl_ir_graph_options *options, pl_arena *arena, pl_ir_graph_maker **maker,
                                pl_error *error);
+
+/* What a microbatch takes on the network alone: of the list that takes longest, and of its way through all lists and
+ * back. Where the way is longer than that of as many as are under way at a time, a pipeline goes on by the way. */
+typedef struct pl_ir_pace {
+  bool is_known;
+  pl_ticks busiest, way;
+} pl_ir_pace;
+
+/* The first half of pl_ir_graph_make of the same, which need not follow: all that graphs have in common. */
+pl_code pl_ir_graph_prepare(pl_ir_graph_maker *maker, const pl_ir_played *played, pl_ir_pace *pace, pl_error *error);
 /* NULL: of the whole program. Numbers are those of the whole in any case. PL_BAD_INPUT: a deadlock that only streams
  * make. */
 pl_code pl_ir_graph_make(pl_ir_graph_maker *maker, const pl_ir_played *played, pl_ir_graph *made, pl_error *error);

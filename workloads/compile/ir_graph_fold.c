@@ -340,6 +340,13 @@ const pl_ir_pattern *pl_ir_graph_pattern_of_meeting(pl_ir_graphing *own, const p
   return at;
 }
 
+const pl_ir_pattern *pl_ir_graph_pattern_of_message(pl_ir_graphing *own, const pl_ir_message *message, double bytes) {
+  const pl_ir_pattern pattern = pattern_of_message(message, bytes);
+  const pl_ir_pattern *at = find(own->fold, &pattern);
+  PL_ASSERT(at != NULL);
+  return at;
+}
+
 uint32_t pl_ir_graph_class_of_transfer(const pl_ir_graphing *own, const pl_ir_pattern *pattern, uint32_t device) {
   uint32_t transfer = pattern->transfer_of[device];
   return transfer == PL_NONE ? PL_NONE : own->fold->folding.fold.transfers.class_of[transfer];
@@ -379,9 +386,7 @@ pl_code pl_ir_graph_meet_folded(pl_ir_graphing *own, const pl_ir_act *act, const
 
 void pl_ir_graph_message_folded(pl_ir_graphing *own, const pl_ir_message *message, double bytes, uint32_t *tasks) {
   const pl_ir_crew *to = &own->crews[message->to];
-  const pl_ir_pattern pattern = pattern_of_message(message, bytes);
-  const pl_ir_pattern *at = find(own->fold, &pattern);
-  PL_ASSERT(at != NULL);
+  const pl_ir_pattern *at = pl_ir_graph_pattern_of_message(own, message, bytes);
   for (uint32_t d = 0; d < to->n_devices; d++) {
     uint32_t class = pl_ir_graph_class_of_transfer(own, at, to->devices[d]);
     tasks[d] = class == PL_NONE

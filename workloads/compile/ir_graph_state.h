@@ -459,6 +459,7 @@ uint32_t pl_ir_graph_sum_folded(pl_ir_graphing *own, const pl_ir_act *act, uint3
 /* How many there may be. */
 uint32_t pl_ir_graph_folded_transfers(const pl_ir_graphing *own);
 const pl_ir_pattern *pl_ir_graph_pattern_of_meeting(pl_ir_graphing *own, const pl_ir_meeting *meeting);
+const pl_ir_pattern *pl_ir_graph_pattern_of_message(pl_ir_graphing *own, const pl_ir_message *message, double bytes);
 /* What the device of the mesh takes part in. PL_NONE: in none. */
 uint32_t pl_ir_graph_class_of_transfer(const pl_ir_graphing *own, const pl_ir_pattern *pattern, uint32_t device);
 double pl_ir_graph_progress_of_class(const pl_ir_graphing *own, uint32_t class);
@@ -466,5 +467,9 @@ double pl_ir_graph_progress_of_class(const pl_ir_graphing *own, uint32_t class);
 /* ---- ir_graph_fuse.c: collectives inside of work ---- */
 /* Of a folded graph, whose representatives are in the crews. */
 pl_code pl_ir_graph_fuse(pl_ir_graphing *own);
+
+/* ---- ir_graph_pace.c: how long a microbatch takes ---- */
+/* Of what is noted of a folded graph, each list with one chunk. False: it cannot be told. */
+bool pl_ir_graph_pace_of(pl_ir_graphing *own, pl_ir_pace *pace);
 
 #endif

@@ -106,6 +106,10 @@ static void play_longer(pl_leap_search *search) {
   }
 }
 
+void pl_leap_search_by_cycle(pl_leap_search *search) {
+  play_longer(search);
+}
+
 void pl_leap_search_go_on(pl_leap_search *search, const pl_engine_result *result) {
   uint64_t cycle = 1;
   bool recurs = result->n_phases > 0;

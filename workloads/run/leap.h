@@ -48,6 +48,8 @@ pl_leap_search pl_leap_search_begin(const pl_program *program, bool leaps);
  * (core/graph/graph_roll.h).
  */
 int32_t pl_leap_search_rolled(const pl_program *program);
+/* The first attempt where the pace is that of a microbatch's way, and no attempt without a whole cycle is worth it. */
+void pl_leap_search_by_cycle(pl_leap_search *search);
 /* The next one, after a run that was not whole. */
 void pl_leap_search_go_on(pl_leap_search *search, const pl_engine_result *result);
 

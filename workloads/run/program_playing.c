@@ -24,16 +24,21 @@ static pl_leap_search begin_search(const playing *own) {
   return pl_leap_search_of(&outlook, leaps(own->options));
 }
 
-/* The program's graph without so many microbatches. *is_all: they cannot be left out, and are not; what is left of
- * lists that somebody has edited may wait for itself. */
-static pl_code make_graph(playing *own, int32_t leapt, pl_ir_graph *made, bool *is_all) {
-  pl_ir_played *played = PL_TAKE(own->arena, pl_ir_played, 1);
+/* The program without so many microbatches. *played NULL: they cannot be left out. */
+static pl_code shorten(playing *own, int32_t leapt, pl_ir_played **played) {
   bool is_possible = leapt > 0;
-  if (played == NULL || (is_possible && !pl_ir_recurrence_shorten(own->module, &own->recurrence, leapt, own->arena,
-                                                                  played, &is_possible)))
+  *played = PL_TAKE(own->arena, pl_ir_played, 1);
+  if (*played == NULL || (is_possible && !pl_ir_recurrence_shorten(own->module, &own->recurrence, leapt, own->arena,
+                                                                   *played, &is_possible)))
     return pl_fail_memory(own->error, "a program of fewer microbatches");
+  if (!is_possible) *played = NULL;
+  return PL_OK;
+}
+
+/* Its graph. *is_all: nothing is left out; what is left of lists that somebody has edited may wait for itself. */
+static pl_code make_graph(playing *own, const pl_ir_played *played, pl_ir_graph *made, bool *is_all) {
   pl_error waits = PL_ERROR_INIT;
-  pl_code code = is_possible ? pl_ir_graph_make(own->maker, played, made, &waits) : PL_BAD_INPUT;
+  pl_code code = played != NULL ? pl_ir_graph_make(own->maker, played, made, &waits) : PL_BAD_INPUT;
   *is_all = code == PL_BAD_INPUT;
   if (*is_all) return pl_ir_graph_make(own->maker, NULL, made, own->error);
   return code == PL_OK ? PL_OK : pl_fail(own->error, code, "%s", waits.message);
@@ -74,11 +79,26 @@ static pl_code slow_down(playing *own) {
   return PL_OK;
 }
 
-static pl_code play_some(playing *own) {
+/* What is played of the first attempt: a whole cycle, where the pace is that of a microbatch's way. */
+static pl_code shorten_by_pace(playing *own, pl_ir_played **played) {
+  int64_t cycle = own->recurrence.under_way;
+  pl_error waits = PL_ERROR_INIT;
+  pl_ir_pace pace;
+  if (*played == NULL || cycle <= own->recurrence.round) return PL_OK;
+  if (pl_ir_graph_prepare(own->maker, *played, &pace, &waits) != PL_OK) return PL_OK; /* as making it will say */
+  if (!pace.is_known || (int64_t)pace.way <= cycle * (int64_t)pace.busiest) return PL_OK;
+  pl_leap_search_by_cycle(&own->leaps);
+  return shorten(own, own->leaps.leapt, played);
+}
+
+static pl_code play_some(playing *own, bool is_first) {
   const pl_simulate_options *options = own->options;
   bool is_all, explains = options->of_program != NULL,
                has_interval = options->residuals != NULL && options->program_aspects != NULL;
-  PL_TRY(make_graph(own, own->leaps.leapt, &own->made, &is_all));
+  pl_ir_played *played;
+  PL_TRY(shorten(own, own->leaps.leapt, &played));
+  if (is_first) PL_TRY(shorten_by_pace(own, &played));
+  PL_TRY(make_graph(own, played, &own->made, &is_all));
   if (is_all) own->leaps.leapt = 0;
   if (options->stragglers != NULL) PL_TRY(slow_down(own));
   pl_engine_options engine = {.record_parts = options->trace != NULL || explains,
@@ -99,7 +119,7 @@ pl_code pl_program_play(playing *own) {
     bool is_last = own->leaps.leapt == 0;
     if (is_last) pl_arena_release_to(own->arena, mark);
     if (is_fresh || is_last) PL_TRY(take_maker(own));
-    PL_TRY(play_some(own));
+    PL_TRY(play_some(own, is_fresh));
     if (own->leaps.leapt == 0 || own->result.is_whole) return PL_OK;
     pl_leap_search_go_on(&own->leaps, &own->result);
   }
@@ -137,7 +157,9 @@ static pl_code find_level(straggling *draws, int32_t leapt, level **found) {
   level *made = PL_TAKE(own->arena, level, 1);
   if (made == NULL) return pl_fail_memory(own->error, "the graph of the program");
   made->leapt = leapt;
-  PL_TRY(make_graph(own, leapt, &made->made, &made->is_all));
+  pl_ir_played *played;
+  PL_TRY(shorten(own, leapt, &played));
+  PL_TRY(make_graph(own, played, &made->made, &made->is_all));
   PL_TRY(pl_graph_pace_take(&made->made.graph, NULL, own->arena, &made->pace, own->error));
   made->factor = PL_TAKE(own->arena, double, made->made.graph.n_devices);
   if (made->factor == NULL) return pl_fail_memory(own->error, "the paces of the devices");

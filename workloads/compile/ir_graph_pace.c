@@ -1,0 +1,79 @@
+/* See workloads/compile/ir_graph.h: what a microbatch takes of each list, and of its way through all of them and back,
+ * read from what was noted that their steps do. What contends takes longer than that, so it is a hint and no more.
+ */
+#include "workloads/compile/ir_graph_state.h"
+
+/* Of a pass on one device of the crew, for which nobody waits outside of it: work and what stands between works; and
+ * the longest message that it sends. */
+typedef struct taken {
+  pl_ticks work, sent;
+} taken;
+
+static pl_ticks ticks_of(const pl_part *parts, uint32_t n_parts) {
+  pl_ticks sum = 0;
+  for (uint32_t i = 0; i < n_parts; i++)
+    sum += parts[i].ticks;
+  return sum;
+}
+
+static pl_ticks ticks_of_transfer(const pl_ir_graphing *own, const pl_ir_pattern *pattern, uint32_t device) {
+  uint32_t class = pl_ir_graph_class_of_transfer(own, pattern, device);
+  return class == PL_NONE
+             ? 0
+             : pl_transfer_solo_ticks(own->fold->table, class, pl_ir_graph_progress_of_class(own, class));
+}
+
+static taken of_pass(pl_ir_graphing *own, const pl_ir_pass *pass, uint32_t d) {
+  uint32_t device = own->now->devices[d];
+  taken sum = {0};
+  for (uint32_t i = 0; i < pass->n_acts; i++) {
+    const pl_ir_act *act = &pass->acts[i];
+    if (act->kind == PL_IR_ACT_WORK && act->stretch != NULL) {
+      uint32_t kind = act->stretch->is_fused ? d : own->cluster->devices[own->places[device]].profile;
+      sum.work += ticks_of(act->stretch->parts[kind], act->stretch->n_parts);
+    } else if (act->kind == PL_IR_ACT_MEET && act->meeting.stream == PL_STREAM_FEATURE && !act->after_unit) {
+      sum.work += ticks_of_transfer(own, pl_ir_graph_pattern_of_meeting(own, &act->meeting), device);
+    } else if (act->kind == PL_IR_ACT_SEND) {
+      const pl_ir_crew *to = &own->crews[act->message->to];
+      const pl_ir_pattern *pattern = pl_ir_graph_pattern_of_message(own, act->message, act->bytes);
+      pl_ticks sent = to->n_devices > 0 ? ticks_of_transfer(own, pattern, to->devices[0]) : 0;
+      if (sent > sum.sent) sum.sent = sent;
+    }
+  }
+  return sum;
+}
+
+/* Adds a class, which has one chunk, to the pace. False: its steps are others. */
+static bool add_class(pl_ir_graphing *own, const pl_ir_passes *passes, pl_ir_pace *pace) {
+  const pl_ir_class *class = own->now->class;
+  pl_ticks longest = 0, way = 0;
+  if (class->n_chunks != 1 || own->now->n_devices == 0) return false;
+  for (uint32_t d = 0; d < own->now->n_devices; d++) {
+    pl_ticks busy = 0, back_and_forth = 0;
+    for (int kind = PL_IR_STEP_F; kind <= PL_IR_STEP_W; kind++) {
+      int32_t place = 2 * kind;
+      if (!passes->is_noted[place] || !passes->is_front[place]) {
+        if (kind != PL_IR_STEP_W) return false;
+        continue;
+      }
+      taken of = of_pass(own, &passes->steps[place], d);
+      busy += of.work;
+      if (kind != PL_IR_STEP_W) back_and_forth += of.work + of.sent;
+    }
+    if (busy > longest) longest = busy;
+    if (back_and_forth > way) way = back_and_forth;
+  }
+  if (longest > pace->busiest) pace->busiest = longest;
+  pace->way += way;
+  return true;
+}
+
+bool pl_ir_graph_pace_of(pl_ir_graphing *own, pl_ir_pace *pace) {
+  *pace = (pl_ir_pace){0};
+  if (own->fold == NULL || own->passes == NULL) return false;
+  for (int32_t c = 0; c < own->module->n_classes; c++) {
+    own->now = &own->crews[c];
+    if (!add_class(own, &own->passes[c], pace)) return false;
+  }
+  return true;
+}
