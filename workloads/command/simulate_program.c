@@ -14,6 +14,7 @@
 #include "workloads/import/model_file.h"
 #include "workloads/language/ir_check.h"
 #include "workloads/language/ir_product.h"
+#include "workloads/language/ir_recurrence.h"
 #include "workloads/language/ir_text.h"
 #include "workloads/passes/partition.h"
 #include "workloads/passes/program_of.h"
@@ -218,8 +219,9 @@ static pl_code run(pl_job_options *options, const pl_program_subject *of, FILE *
                                .strategy_text = of->request->tree_path};
   options->simulate.trace = beside == NULL ? trace : NULL;
   if (beside != NULL) PL_TRY(pl_beside_options_read(beside, &main, options, error));
-  PL_TRY(pl_simulate_program(of->cluster, &of->launched, options->job.framework, &options->simulate, arena, report,
-                             error));
+  pl_simulate_options own = options->simulate;
+  own.recurrence = &of->recurrence;
+  PL_TRY(pl_simulate_program(of->cluster, &of->launched, options->job.framework, &own, arena, report, error));
   return beside != NULL ? pl_beside_options_run(beside, &main, options, trace, error) : PL_OK;
 }
 
@@ -242,7 +244,9 @@ static pl_code simulate(pl_job_options *options, const pl_program_request *reque
   of.launched = of.module;
   if (is_lowered(&of))
     PL_TRY(pl_program_launched(of.cluster, &of.module, options->job.framework, arena, &of.launched, error));
-  if (request->program_path == NULL || of.launched.level != of.module.level) PL_TRY(pl_ir_check(&of.launched, error));
+  if (!pl_ir_recurrence_find(&of.launched, arena, &of.recurrence)) return pl_fail_memory(error, "what recurs in a program");
+  if (request->program_path == NULL || of.launched.level != of.module.level)
+    PL_TRY(pl_ir_check_recurring(&of.launched, &of.recurrence, error));
   PL_TRY(ask_for_interval(options, &of, arena, error));
   pl_timeline_view view = {.is_perfetto = false};
   PL_TRY(

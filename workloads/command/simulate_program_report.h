@@ -17,6 +17,7 @@ typedef struct pl_program_subject {
   pl_tree_plan plan;     /* its notes, where a tree was read */
   pl_ir_module module;   /* as it was read or made */
   pl_ir_module launched; /* what of it is simulated */
+  pl_ir_recurrence recurrence; /* of that */
   pl_program_explanation explanation;
   const char *schedule; /* of several lists */
   pl_strategy tuple;    /* what was assumed of it */

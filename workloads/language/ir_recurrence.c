@@ -207,32 +207,40 @@ typedef struct shortening {
   pl_arena *arena;
 } shortening;
 
-/* Phase that a step is taken out of; -1: it stays. */
-static int taken_from(const shortening *own, const pl_lane_phase *phases, uint32_t step) {
-  for (int p = 0; p < PL_LANE_PHASES; p++)
-    if (step >= phases[p].from && step < phases[p].from + own->cut[p]) return p;
-  return -1;
+/* Of a class: what it takes to take steps out of it. */
+typedef struct cutting {
+  const pl_ir_class *class;
+  const pl_lane_phase *phases;
+  int *phase_of;  /* per pass: the phase that it is in */
+  bool *is_there; /* per pass and microbatch that is left */
+} cutting;
+
+static int32_t pass_of(const pl_ir_class *class, const pl_ir_step *step) {
+  int32_t c = 0;
+  while (class->chunks[c].chunk != step->chunk)
+    c++;
+  return c * PASS_KINDS + step->kind;
 }
 
-/* Per pass the phase that it is in. */
-static void pass_phases(const shortening *own, const looking *of, const pl_lane_phase *phases) {
-  for (int p = 0; p < own->recurrence->n_phases; p++)
-    for (uint32_t s = phases[p].from; s < phases[p].from + own->recurrence->period[p]; s++)
-      of->phase_of[of->pass_of[s]] = p;
+/* The step behind those that are taken out from this one on; itself where it stays. */
+static uint32_t behind_cut(const shortening *own, const cutting *of, uint32_t step) {
+  for (int p = 0; p < PL_LANE_PHASES; p++)
+    if (step >= of->phases[p].from && step < of->phases[p].from + own->cut[p])
+      step = of->phases[p].from + own->cut[p];
+  return step;
 }
 
 /* Microbatches behind those that are taken out move up. What is left has each microbatch of each pass once. */
-static bool shorten_class(const shortening *own, const pl_lane_phase *phases, const looking *of, pl_ir_step *steps,
-                          int32_t *n_steps, bool *is_there) {
+static bool shorten_class(const shortening *own, const cutting *of, pl_ir_step *steps, int32_t *n_steps) {
   const pl_ir_class *class = of->class;
   *n_steps = 0;
-  for (uint32_t s = 0; s < (uint32_t) class->n_steps; s++) {
-    if (taken_from(own, phases, s) >= 0) continue;
-    int p = of->phase_of[of->pass_of[s]];
+  for (uint32_t s = behind_cut(own, of, 0); s < (uint32_t) class->n_steps; s = behind_cut(own, of, s + 1)) {
     pl_ir_step step = class->steps[s];
-    if ((s >= phases[p].from + own->cut[p]) != own->recurrence->backwards[p]) step.microbatch -= own->leapt;
+    int32_t pass = pass_of(class, &step);
+    int p = of->phase_of[pass];
+    if ((s >= of->phases[p].from + own->cut[p]) != own->recurrence->backwards[p]) step.microbatch -= own->leapt;
     if (step.microbatch < 0 || step.microbatch >= own->n_left) return false;
-    bool *known = &is_there[(int64_t)of->pass_of[s] * own->n_left + step.microbatch];
+    bool *known = &of->is_there[(int64_t)pass * own->n_left + step.microbatch];
     if (*known) return false;
     *known = true;
     steps[(*n_steps)++] = step;
@@ -242,15 +250,21 @@ static bool shorten_class(const shortening *own, const pl_lane_phase *phases, co
 
 static bool take_class(const shortening *own, const pl_ir_class *class, const pl_lane_phase *phases, pl_ir_class *made,
                        bool *is_possible) {
-  looking of;
-  pl_ir_step *steps =
-      pl_arena_take(own->arena, (size_t)(class->n_steps + 1) * sizeof *steps, _Alignof(pl_ir_step)); /* not all of it */
+  int32_t n_steps = class->n_steps, n_passes = class->n_chunks * PASS_KINDS;
+  for (int p = 0; p < PL_LANE_PHASES; p++)
+    n_steps -= (int32_t)own->cut[p];
+  pl_ir_step *steps = PL_TAKE(own->arena, pl_ir_step, n_steps + 1);
   pl_arena_mark mark = pl_arena_mark_here(own->arena);
-  bool *is_there = PL_TAKE(own->arena, bool, (size_t) class->n_chunks *PASS_KINDS *(size_t)own->n_left + 1);
-  if (is_there == NULL || !look_at(class, own->recurrence->fewest, own->arena, &of)) return false;
+  cutting of = {.class = class,
+                .phases = phases,
+                .phase_of = PL_TAKE(own->arena, int, n_passes + 1),
+                .is_there = PL_TAKE(own->arena, bool, (size_t)n_passes *(size_t)own->n_left + 1)};
+  if (own->arena->failed) return false;
+  for (int p = 0; p < own->recurrence->n_phases; p++)
+    for (uint32_t s = phases[p].from; s < phases[p].from + own->recurrence->period[p]; s++)
+      of.phase_of[pass_of(class, &class->steps[s])] = p;
   *made = *class;
-  pass_phases(own, &of, phases);
-  *is_possible = shorten_class(own, phases, &of, steps, &made->n_steps, is_there);
+  *is_possible = shorten_class(own, &of, steps, &made->n_steps);
   made->steps = steps;
   pl_arena_release_to(own->arena, mark);
   return true;

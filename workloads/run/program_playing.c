@@ -111,7 +111,9 @@ static pl_code play_some(playing *own, bool is_first) {
 /* What attempts have made is given back before all is played. */
 pl_code pl_program_play(playing *own) {
   own->recurrence = (pl_ir_recurrence){.fewest = own->module->n_microbatches};
-  if (leaps(own->options) && !pl_ir_recurrence_find(own->module, own->arena, &own->recurrence))
+  if (leaps(own->options) && own->options->recurrence != NULL)
+    own->recurrence = *own->options->recurrence;
+  else if (leaps(own->options) && !pl_ir_recurrence_find(own->module, own->arena, &own->recurrence))
     return pl_fail_memory(own->error, "what recurs in a program");
   own->leaps = begin_search(own);
   pl_arena_mark mark = pl_arena_mark_here(own->arena);
