@@ -143,9 +143,10 @@ static uint32_t position_of(const pl_ir_graphing *own, const pl_ir_crew *in, uin
 }
 
 /* One transfer for each device that receives. */
-static pl_code tell(pl_ir_graphing *own, const pl_ir_message *message, double bytes, uint32_t *tasks) {
+static pl_code tell(pl_ir_graphing *own, const pl_ir_act *act, uint32_t *tasks) {
+  const pl_ir_message *message = act->message;
   const pl_ir_crew *from = &own->crews[message->from], *to = &own->crews[message->to];
-  if (own->fold != NULL) pl_ir_graph_message_folded(own, message, bytes, tasks);
+  if (own->fold != NULL) pl_ir_graph_message_folded(own, act, tasks);
   for (uint32_t d = 0; d < to->n_devices; d++) {
     if (own->fold != NULL && tasks[d] != PL_NONE) continue;
     tasks[d] = PL_NONE;
@@ -156,7 +157,7 @@ static pl_code tell(pl_ir_graphing *own, const pl_ir_message *message, double by
       tasks[d] = pl_graph_builder_delay(own->builder, 0, PL_CATEGORY_PIPELINE, NULL, 0, PL_NONE, own->microbatch);
       continue;
     }
-    PL_TRY(pl_ir_transfers_collective(&own->transfers, PL_SEND, pair, 2, bytes, &spec, &progress, own->error));
+    PL_TRY(pl_ir_transfers_collective(&own->transfers, PL_SEND, pair, 2, act->bytes, &spec, &progress, own->error));
     tasks[d] = pl_graph_builder_transfer(own->builder, spec, progress, PL_CATEGORY_PIPELINE, NULL, 0,
                                          pl_ir_graph_label(own, message->tag), own->microbatch);
     own->made->n_sends += own->times;
@@ -176,7 +177,7 @@ static pl_code hear(pl_ir_graphing *own, const pl_ir_act *act, const uint32_t **
   if (*of_one == NULL) {
     *of_one = PL_TAKE(own->arena, uint32_t, own->crews[message->to].n_devices);
     if (*of_one == NULL) return pl_ir_graph_no_memory(own);
-    PL_TRY(tell(own, message, act->bytes, *of_one));
+    PL_TRY(tell(own, act, *of_one));
   }
   *tasks = *of_one;
   return PL_OK;

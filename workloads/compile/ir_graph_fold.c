@@ -50,8 +50,10 @@ pl_ir_crew *pl_ir_graph_whole_crew(const pl_ir_graphing *own) {
 
 /* ---- what lists do together ---- */
 
-static bool note(pl_ir_folding *fold, const pl_ir_pattern *pattern) {
-  if (find(fold, pattern) != NULL) return true;
+static bool note(pl_ir_folding *fold, const pl_ir_pattern *pattern, uint32_t *index) {
+  const pl_ir_pattern *known = find(fold, pattern);
+  *index = 1 + (known != NULL ? (uint32_t)(known - fold->patterns) : fold->n_patterns);
+  if (known != NULL) return true;
   fold->patterns = (pl_ir_pattern *)pl_arena_grown(fold->arena, fold->patterns, fold->n_patterns, 1,
                                                    sizeof *fold->patterns, &fold->room_patterns);
   if (fold->patterns == NULL) return false;
@@ -71,23 +73,27 @@ static pl_ir_pattern pattern_of_sum(const pl_ir_graphing *own, const pl_ir_act *
                          .bytes = act->bytes};
 }
 
-static bool note_act(pl_ir_graphing *own, const pl_ir_act *act) {
-  pl_ir_pattern pattern;
+/* False: it asks nothing of the network. */
+static bool pattern_of_act(const pl_ir_graphing *own, const pl_ir_act *act, pl_ir_pattern *pattern) {
   switch (act->kind) {
   case PL_IR_ACT_MEET:
-    pattern = pattern_of_meeting(own, &act->meeting);
-    break;
+    *pattern = pattern_of_meeting(own, &act->meeting);
+    return true;
   case PL_IR_ACT_SEND:
   case PL_IR_ACT_RECEIVE:
-    pattern = pattern_of_message(act->message, act->bytes);
-    break;
-  case PL_IR_ACT_SUM:
-    pattern = pattern_of_sum(own, act);
-    break;
-  default:
+    *pattern = pattern_of_message(act->message, act->bytes);
     return true;
+  case PL_IR_ACT_SUM:
+    *pattern = pattern_of_sum(own, act);
+    return true;
+  default:
+    return false;
   }
-  return note(own->fold, &pattern);
+}
+
+static bool note_act(pl_ir_graphing *own, pl_ir_act *act) {
+  pl_ir_pattern pattern;
+  return !pattern_of_act(own, act, &pattern) || note(own->fold, &pattern, &act->pattern);
 }
 
 static bool note_acts(pl_ir_graphing *own) {
@@ -333,17 +339,11 @@ pl_code pl_ir_graph_fold(pl_ir_graphing *own, bool *folds) {
 
 /* ---- the graph of one device per class ---- */
 
-const pl_ir_pattern *pl_ir_graph_pattern_of_meeting(pl_ir_graphing *own, const pl_ir_meeting *meeting) {
-  const pl_ir_pattern pattern = pattern_of_meeting(own, meeting);
-  const pl_ir_pattern *at = find(own->fold, &pattern);
+const pl_ir_pattern *pl_ir_graph_pattern(const pl_ir_graphing *own, const pl_ir_act *act) {
+  if (act->pattern > 0) return &own->fold->patterns[act->pattern - 1];
+  pl_ir_pattern pattern;
+  const pl_ir_pattern *at = pattern_of_act(own, act, &pattern) ? find(own->fold, &pattern) : NULL;
   PL_ASSERT(at != NULL); /* the same passes as when they were noted */
-  return at;
-}
-
-const pl_ir_pattern *pl_ir_graph_pattern_of_message(pl_ir_graphing *own, const pl_ir_message *message, double bytes) {
-  const pl_ir_pattern pattern = pattern_of_message(message, bytes);
-  const pl_ir_pattern *at = find(own->fold, &pattern);
-  PL_ASSERT(at != NULL);
   return at;
 }
 
@@ -359,7 +359,7 @@ double pl_ir_graph_progress_of_class(const pl_ir_graphing *own, uint32_t class) 
 pl_code pl_ir_graph_meet_folded(pl_ir_graphing *own, const pl_ir_act *act, const uint32_t *after) {
   const pl_ir_crew *crew = own->now;
   const pl_ir_meeting *meeting = &act->meeting;
-  const pl_ir_pattern *at = pl_ir_graph_pattern_of_meeting(own, meeting);
+  const pl_ir_pattern *at = pl_ir_graph_pattern(own, act);
   uint32_t *tasks = act->output, streams[CLASSES_MAX];
   PL_ASSERT(crew->n_devices <= CLASSES_MAX);
   for (uint32_t d = 0; d < crew->n_devices; d++)
@@ -384,9 +384,10 @@ pl_code pl_ir_graph_meet_folded(pl_ir_graphing *own, const pl_ir_act *act, const
   return PL_OK;
 }
 
-void pl_ir_graph_message_folded(pl_ir_graphing *own, const pl_ir_message *message, double bytes, uint32_t *tasks) {
+void pl_ir_graph_message_folded(pl_ir_graphing *own, const pl_ir_act *act, uint32_t *tasks) {
+  const pl_ir_message *message = act->message;
   const pl_ir_crew *to = &own->crews[message->to];
-  const pl_ir_pattern *at = pl_ir_graph_pattern_of_message(own, message, bytes);
+  const pl_ir_pattern *at = pl_ir_graph_pattern(own, act);
   for (uint32_t d = 0; d < to->n_devices; d++) {
     uint32_t class = pl_ir_graph_class_of_transfer(own, at, to->devices[d]);
     tasks[d] = class == PL_NONE
@@ -403,9 +404,7 @@ uint32_t pl_ir_graph_folded_transfers(const pl_ir_graphing *own) {
 }
 
 uint32_t pl_ir_graph_sum_folded(pl_ir_graphing *own, const pl_ir_act *act, uint32_t *known, uint32_t d) {
-  const pl_ir_pattern pattern = pattern_of_sum(own, act);
-  const pl_ir_pattern *at = find(own->fold, &pattern);
-  PL_ASSERT(at != NULL);
+  const pl_ir_pattern *at = pl_ir_graph_pattern(own, act);
   uint32_t class = pl_ir_graph_class_of_transfer(own, at, own->now->devices[d]);
   PL_ASSERT(class != PL_NONE);
   if (known[class] == PL_NONE) {

@@ -58,7 +58,7 @@ static void note_beside(fusing *state, const pl_ir_pass *pass) {
   for (uint32_t i = 0; i < pass->n_acts; i++) {
     if (pass->acts[i].kind != PL_IR_ACT_MEET || is_between(pass, i)) continue;
     if (pass->acts[i].meeting.stream == PL_STREAM_FEATURE) state->is_in_turn[own->now - own->crews] = false;
-    const pl_ir_pattern *pattern = pl_ir_graph_pattern_of_meeting(own, &pass->acts[i].meeting);
+    const pl_ir_pattern *pattern = pl_ir_graph_pattern(own, &pass->acts[i]);
     for (uint32_t d = 0; d < own->now->n_devices; d++)
       state->is_beside[pl_ir_graph_class_of_transfer(own, pattern, own->now->devices[d])] = true;
   }
@@ -135,7 +135,7 @@ static bool stands_between(const fusing *state, const pl_ir_pass *pass, uint32_t
 
 static uint32_t transfer_of(const fusing *state, const pl_ir_act *meet, uint32_t d) {
   pl_ir_graphing *own = state->own;
-  return pl_ir_graph_class_of_transfer(own, pl_ir_graph_pattern_of_meeting(own, &meet->meeting), own->now->devices[d]);
+  return pl_ir_graph_class_of_transfer(own, pl_ir_graph_pattern(own, meet), own->now->devices[d]);
 }
 
 static bool may_fuse(const fusing *state, const pl_ir_pass *pass, uint32_t i) {
@@ -241,7 +241,7 @@ static const pl_part *parts_of(const fusing *state, pl_ir_pass *pass, uint32_t f
       n += act->stretch->n_parts;
       continue;
     }
-    const pl_ir_pattern *pattern = pl_ir_graph_pattern_of_meeting(own, &act->meeting);
+    const pl_ir_pattern *pattern = pl_ir_graph_pattern(own, act);
     uint32_t spec = pl_ir_graph_class_of_transfer(own, pattern, own->now->devices[d]);
     double progress = pl_ir_graph_progress_of_class(own, spec);
     const pl_ir_within inside = {.device = own->now->numbers[d],

@@ -32,11 +32,10 @@ static taken of_pass(pl_ir_graphing *own, const pl_ir_pass *pass, uint32_t d) {
       uint32_t kind = act->stretch->is_fused ? d : own->cluster->devices[own->places[device]].profile;
       sum.work += ticks_of(act->stretch->parts[kind], act->stretch->n_parts);
     } else if (act->kind == PL_IR_ACT_MEET && act->meeting.stream == PL_STREAM_FEATURE && !act->after_unit) {
-      sum.work += ticks_of_transfer(own, pl_ir_graph_pattern_of_meeting(own, &act->meeting), device);
+      sum.work += ticks_of_transfer(own, pl_ir_graph_pattern(own, act), device);
     } else if (act->kind == PL_IR_ACT_SEND) {
       const pl_ir_crew *to = &own->crews[act->message->to];
-      const pl_ir_pattern *pattern = pl_ir_graph_pattern_of_message(own, act->message, act->bytes);
-      pl_ticks sent = to->n_devices > 0 ? ticks_of_transfer(own, pattern, to->devices[0]) : 0;
+      pl_ticks sent = to->n_devices > 0 ? ticks_of_transfer(own, pl_ir_graph_pattern(own, act), to->devices[0]) : 0;
       if (sent > sum.sent) sum.sent = sent;
     }
   }

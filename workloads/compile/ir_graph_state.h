@@ -208,6 +208,7 @@ typedef struct pl_ir_act {
   const pl_ir_attribute *classes;
   const uint32_t *input; /* NULL: nothing else to wait for */
   uint32_t *output;
+  uint32_t pattern; /* of the fold, + 1; 0: to be found */
 } pl_ir_act;
 
 /* What a step of a class does, whatever the microbatch; or what follows its list. */
@@ -453,13 +454,13 @@ pl_code pl_ir_graph_fold(pl_ir_graphing *own, bool *folds);
 pl_ir_crew *pl_ir_graph_whole_crew(const pl_ir_graphing *own);
 pl_code pl_ir_graph_meet_folded(pl_ir_graphing *own, const pl_ir_act *act, const uint32_t *after);
 /* What the receivers hear: one task each. PL_NONE: theirs is a message to themselves. */
-void pl_ir_graph_message_folded(pl_ir_graphing *own, const pl_ir_message *message, double bytes, uint32_t *tasks);
+void pl_ir_graph_message_folded(pl_ir_graphing *own, const pl_ir_act *act, uint32_t *tasks);
 /* The sum of a device of the crew: its task among `known`, per class of transfers, made where it is not. */
 uint32_t pl_ir_graph_sum_folded(pl_ir_graphing *own, const pl_ir_act *act, uint32_t *known, uint32_t d);
 /* How many there may be. */
 uint32_t pl_ir_graph_folded_transfers(const pl_ir_graphing *own);
-const pl_ir_pattern *pl_ir_graph_pattern_of_meeting(pl_ir_graphing *own, const pl_ir_meeting *meeting);
-const pl_ir_pattern *pl_ir_graph_pattern_of_message(pl_ir_graphing *own, const pl_ir_message *message, double bytes);
+/* Of a collective, a message or a sum. */
+const pl_ir_pattern *pl_ir_graph_pattern(const pl_ir_graphing *own, const pl_ir_act *act);
 /* What the device of the mesh takes part in. PL_NONE: in none. */
 uint32_t pl_ir_graph_class_of_transfer(const pl_ir_graphing *own, const pl_ir_pattern *pattern, uint32_t device);
 double pl_ir_graph_progress_of_class(const pl_ir_graphing *own, uint32_t class);

@@ -43,6 +43,7 @@ typedef struct pl_chunk_walk {
 typedef struct pl_pass_walk {
   const pl_ir_module *module;
   const pl_framework *framework;
+  pl_dtype dtype; /* of the module */
   pl_training_state state;
   pl_arena *arena;
   pl_arena frames; /* values of the functions that are in the middle of it */

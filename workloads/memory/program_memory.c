@@ -35,20 +35,28 @@ static void repeat(pl_pass_walk *own, const pl_pass_effect *effect) {
   own->host_live += effect->host_net;
 }
 
+static bool walk_step(pl_pass_walk *own, const pl_ir_chunk *chunk, const pl_ir_step *step, pl_pass_effect *effect) {
+  own->kind = (pl_ir_step_kind)step->kind;
+  own->keeps_for_weights = step->kind == PL_IR_STEP_B && chunk->weights != PL_IR_NONE;
+  return pl_pass_walk_through(own,
+                              step->kind == PL_IR_STEP_F   ? chunk->forward
+                              : step->kind == PL_IR_STEP_B ? chunk->backward
+                                                           : chunk->weights,
+                              effect);
+}
+
+/* A pass is walked through once, and then repeated. */
 static bool run_step(pl_pass_walk *own, const pl_ir_class *class, const pl_ir_step *step) {
-  const pl_ir_chunk *chunk = class->chunks;
-  while (chunk->chunk != step->chunk)
-    chunk++;
   pl_chunk_walk *of = &own->chunks[step->chunk];
   pl_pass_effect *effect = &of->effects[step->kind];
   own->chunk = step->chunk;
-  own->kind = (pl_ir_step_kind)step->kind;
-  own->keeps_for_weights = step->kind == PL_IR_STEP_B && chunk->weights != PL_IR_NONE;
-  int32_t function = step->kind == PL_IR_STEP_F   ? chunk->forward
-                     : step->kind == PL_IR_STEP_B ? chunk->backward
-                                                  : chunk->weights;
-  if (!of->is_known[step->kind] && !pl_pass_walk_through(own, function, effect)) return false;
-  of->is_known[step->kind] = true;
+  if (!of->is_known[step->kind]) {
+    const pl_ir_chunk *chunk = class->chunks;
+    while (chunk->chunk != step->chunk)
+      chunk++;
+    if (!walk_step(own, chunk, step, effect)) return false;
+    of->is_known[step->kind] = true;
+  }
   repeat(own, effect);
   return true;
 }
@@ -75,7 +83,7 @@ static double pipeline_buffer_bytes(const pl_pass_walk *own, const pl_ir_class *
 /* Behind the walk. Of other levels than kernels nobody knows what a framework holds. */
 static double buffers_of(pl_pass_walk *own, const pl_ir_class *class) {
   if (own->module->level != PL_IR_KERNELS) return 0;
-  const pl_job job = {.dtype = pl_program_dtype(own->module), .framework = own->framework};
+  const pl_job job = {.dtype = own->dtype, .framework = own->framework};
   own->buffers.zero = zero_of(own);
   bool whole = pl_framework_reduces_whole(own->framework, own->buffers.zero); /* without buckets */
   own->buffers.bytes = pl_training_state_of(&job, own->buffers.shares && !whole ? 2 : 1);
@@ -208,10 +216,10 @@ static int32_t communicators_of(const pl_ir_module *module) {
   return (int32_t)n + (module->n_classes > 1) + (pl_ir_mesh_devices(&module->mesh) > 1);
 }
 
-static double capacity_of(const pl_pass_walk *own, const pl_cluster *cluster, const pl_ir_class *class) {
+static double capacity_of(const pl_pass_walk *own, const pl_cluster *cluster, const pl_ir_class *class,
+                          int32_t communicators) {
   double least = HUGE_VAL;
   const pl_framework *framework = own->framework;
-  int32_t communicators = communicators_of(own->module);
   for (uint32_t d = 0; d < pl_ir_mesh_devices(&own->module->mesh) && d < cluster->n_devices; d++) {
     const pl_device_profile *profile = &cluster->profiles[cluster->devices[d].profile];
     if (!pl_ir_class_has(own->module, class, d)) continue;
@@ -253,6 +261,7 @@ pl_code pl_program_memory_take(const pl_cluster *cluster, const pl_ir_module *mo
   pl_arena_init(&scratch, 0);
   pl_pass_walk own = {.module = module,
                       .framework = pl_framework_or_ideal(framework),
+                      .dtype = job.dtype,
                       .state = pl_training_state_of(&job, 1),
                       .arena = &scratch};
   pl_arena_init(&own.frames, 0);
@@ -266,11 +275,12 @@ pl_code pl_program_memory_take(const pl_cluster *cluster, const pl_ir_module *mo
   own.is_counted = PL_TAKE(&scratch, bool, module->n_functions + 1);
   const int32_t *likes = pl_ir_alike_take(module, &scratch);
   findings *found = PL_TAKE(&scratch, findings, module->n_classes + 1);
+  int32_t communicators = communicators_of(module);
   bool fits = own.outlooks != NULL && own.is_counted != NULL && likes != NULL && found != NULL;
   for (int32_t c = 0; fits && c < module->n_classes; c++) {
     own.made = &(*memory)[c];
     fits = run_class(&own, &module->classes[c], &module->classes[likes[c]], found);
-    own.made->capacity = capacity_of(&own, cluster, &module->classes[c]);
+    own.made->capacity = capacity_of(&own, cluster, &module->classes[c], communicators);
   }
   pl_arena_release(&own.frames);
   pl_arena_release(&scratch);

@@ -154,12 +154,20 @@ static pl_code split_copies(pl_stages *own, int32_t main, const char *kind, int3
 
 /* One forward and one backward pass in turn, with `most` forward passes ahead: 1F1B where that is pp - stage. */
 static void take_limited_steps(const pl_tree_plan *plan, int32_t chunk, int64_t most, pl_ir_class *class) {
-  int32_t forward = 0, backward = 0, m = plan->n_microbatches;
-  while (backward < m) {
-    bool goes_on = forward < m && forward - backward < most;
-    class->steps[class->n_steps++] = (pl_ir_step){
-        .kind = goes_on ? PL_IR_STEP_F : PL_IR_STEP_B, .chunk = chunk, .microbatch = goes_on ? forward++ : backward++};
+  const pl_ir_step forward = {.kind = PL_IR_STEP_F, .chunk = chunk}, backward = {.kind = PL_IR_STEP_B, .chunk = chunk};
+  int32_t m = plan->n_microbatches, ahead = most < m ? (int32_t)most : m;
+  pl_ir_step *at = class->steps;
+  for (int32_t i = 0; i < m + ahead; i++) {
+    if (i < m) {
+      *at = forward;
+      at++->microbatch = i;
+    }
+    if (i + 1 < ahead) continue;
+    if (i + 1 - ahead >= m) break;
+    *at = backward;
+    at++->microbatch = i + 1 - ahead;
   }
+  class->n_steps = 2 * m;
 }
 
 static pl_code take_steps(pl_stages *own, int32_t stage, bool backward, bool weights, pl_ir_class *class,
@@ -172,6 +180,10 @@ static pl_code take_steps(pl_stages *own, int32_t stage, bool backward, bool wei
   if (class->steps == NULL) return no_memory(error);
   if (own->plan->max_ongoing != NULL && backward) {
     take_limited_steps(own->plan, stage, own->plan->max_ongoing[stage], class);
+    return PL_OK;
+  }
+  if (order->schedule == PL_SCHEDULE_1F1B && order->vpp == 1 && backward && !weights && !schedule.paired) {
+    take_limited_steps(own->plan, pl_strategy_chunk_at(order, stage, 0), order->pp - stage, class);
     return PL_OK;
   }
   bool is_beside = false; /* a forward pass */
