@@ -17,7 +17,7 @@ static const pl_ir_op *reader_of(const pl_ir_function *f, int32_t value) {
   const pl_ir_op *found = NULL;
   for (int32_t i = 0; i < f->n_results; i++)
     if (f->results[i] == value) return NULL;
-  for (int32_t i = 0; i < f->n_ops; i++)
+  for (int32_t i = f->values[value].op + 1; i < f->n_ops; i++) /* of an argument from the first op on */
     for (int32_t k = 0; k < f->ops[i].n_inputs; k++) {
       if (f->ops[i].inputs[k] != value) continue;
       if (found != NULL) return NULL;

@@ -88,7 +88,8 @@ static const pl_ir_op *state_of(const pl_ir_function *f, const pl_ir_op *op) {
 
 static hosted *find(const pl_ir_graphing *own, const char *path) {
   uint32_t probe = 0;
-  for (const void *found; (found = pl_hash_index_find(&own->offload.states, pl_hash_text(8, path), &probe)) != NULL;) {
+  uint64_t hash = own->offload.states.count > 0 ? pl_hash_text(8, path) : 0;
+  for (const void *found; (found = pl_hash_index_find(&own->offload.states, hash, &probe)) != NULL;) {
     hosted *state = (hosted *)(uintptr_t)found; /* ours */
     if (strcmp(state->path, path) == 0) return state;
   }

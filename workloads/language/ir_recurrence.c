@@ -23,10 +23,17 @@ typedef struct looking {
 
 /* ---- one class ---- */
 
+static int32_t pass_of(const pl_ir_class *class, const pl_ir_step *step) {
+  int32_t c = 0;
+  while (class->chunks[c].chunk != step->chunk)
+    c++;
+  return c * PASS_KINDS + step->kind;
+}
+
 static bool look_at(const pl_ir_class *class, int32_t fewest, pl_arena *arena, looking *made) {
   int32_t n_passes = class->n_chunks * PASS_KINDS;
   *made = (looking){.class = class, .fewest = fewest, .n_passes = n_passes};
-  made->pass_of = PL_TAKE(arena, int32_t, class->n_steps + 1);
+  made->pass_of = pl_arena_take(arena, (size_t)(class->n_steps + 1) * sizeof *made->pass_of, _Alignof(int32_t));
   made->last = PL_TAKE(arena, int32_t, n_passes + 1);
   made->anchor = PL_TAKE(arena, int32_t, n_passes + 1);
   made->count = PL_TAKE(arena, int32_t, n_passes + 1);
@@ -37,20 +44,16 @@ static bool look_at(const pl_ir_class *class, int32_t fewest, pl_arena *arena, l
     made->phase_of[p] = -1;
   }
   for (int32_t s = 0; s < class->n_steps; s++) {
-    const pl_ir_step *step = &class->steps[s];
-    int32_t c = 0;
-    while (class->chunks[c].chunk != step->chunk)
-      c++;
-    int32_t pass = c * PASS_KINDS + step->kind;
+    int32_t pass = pass_of(class, &class->steps[s]);
     made->pass_of[s] = pass;
     made->last[pass] = s;
-    if (step->microbatch == fewest / 2) made->anchor[pass] = s;
+    if (class->steps[s].microbatch == fewest / 2) made->anchor[pass] = s;
   }
   return true;
 }
 
 /* Whether the step so much later is its likeness. */
-static bool recurs(const looking *own, int32_t step, int32_t period, int32_t by) {
+static inline bool recurs(const looking *own, int32_t step, int32_t period, int32_t by) {
   int32_t later = step + period;
   if (later >= own->class->n_steps || own->pass_of[later] != own->pass_of[step]) return false;
   const pl_ir_step *a = &own->class->steps[step], *b = &own->class->steps[later];
@@ -214,13 +217,6 @@ typedef struct cutting {
   int *phase_of;  /* per pass: the phase that it is in */
   bool *is_there; /* per pass and microbatch that is left */
 } cutting;
-
-static int32_t pass_of(const pl_ir_class *class, const pl_ir_step *step) {
-  int32_t c = 0;
-  while (class->chunks[c].chunk != step->chunk)
-    c++;
-  return c * PASS_KINDS + step->kind;
-}
 
 /* The step behind those that are taken out from this one on; itself where it stays. */
 static uint32_t behind_cut(const shortening *own, const cutting *of, uint32_t step) {

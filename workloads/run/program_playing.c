@@ -79,14 +79,18 @@ static pl_code slow_down(playing *own) {
   return PL_OK;
 }
 
+/* What lists take longer than on the network alone may be as much of them: GPT-3 175B over 4 stages recurs by the list
+ * that takes longest where the way is 0.20 % longer, and by the way where it is 0.27 % longer. */
+static const double CONTENTION = 1.0 / 400;
+
 /* What is played of the first attempt: a whole cycle, where the pace is that of a microbatch's way. */
 static pl_code shorten_by_pace(playing *own, pl_ir_played **played) {
-  int64_t cycle = own->recurrence.under_way;
+  int32_t cycle = own->recurrence.under_way;
   pl_error waits = PL_ERROR_INIT;
   pl_ir_pace pace;
   if (*played == NULL || cycle <= own->recurrence.round) return PL_OK;
   if (pl_ir_graph_prepare(own->maker, *played, &pace, &waits) != PL_OK) return PL_OK; /* as making it will say */
-  if (!pace.is_known || (int64_t)pace.way <= cycle * (int64_t)pace.busiest) return PL_OK;
+  if (!pace.is_known || (double)pace.way <= (1 + CONTENTION) * (double)cycle * (double)pace.busiest) return PL_OK;
   pl_leap_search_by_cycle(&own->leaps);
   return shorten(own, own->leaps.leapt, played);
 }
