@@ -293,6 +293,7 @@ static pl_code run_lists(pl_ir_graphing *own) {
     own->now = &own->crews[c];
     PL_TRY(run_list(own));
     PL_TRY(pl_ir_graph_spend(own, c));
+    if (c == 0 && own->fold != NULL) pl_graph_builder_expect(own->builder, (uint32_t)own->module->n_classes - 1);
   }
   return PL_OK;
 }

@@ -189,9 +189,10 @@ static pl_code list_transfers(listing *to) {
   uint32_t n_mesh = pl_ir_mesh_devices(&own->module->mesh), n_members = 0;
   for (uint32_t p = 0; p < fold->n_patterns; p++)
     n_members += room_of(fold, &fold->patterns[p]);
-  to->members = PL_TAKE(fold->arena, pl_fold_member, n_members + 1);
-  to->first_member = PL_TAKE(fold->arena, uint32_t, n_members + 1); /* none is without members */
+  to->members = pl_arena_take(fold->arena, (n_members + 1) * sizeof *to->members, _Alignof(pl_fold_member));
+  to->first_member = pl_arena_take(fold->arena, (n_members + 1) * sizeof *to->first_member, _Alignof(uint32_t));
   if (to->members == NULL || to->first_member == NULL) return pl_ir_graph_no_memory(own);
+  to->first_member[0] = 0; /* no transfer is without members */
   for (uint32_t p = 0; p < fold->n_patterns; p++) {
     pl_ir_pattern *at = &fold->patterns[p];
     at->first = to->n_transfers;
@@ -215,9 +216,12 @@ static pl_code take_specs(pl_ir_graphing *own, const listing *of) {
   uint32_t most = pl_ir_mesh_devices(&own->module->mesh);
   uint32_t *devices = PL_TAKE(fold->arena, uint32_t, most + 1);
   fold->n_transfers = of->n_transfers;
-  fold->specs = PL_TAKE(fold->arena, uint32_t, fold->n_transfers + 1);
-  fold->progress_bytes = PL_TAKE(fold->arena, double, fold->n_transfers + 1);
-  if (devices == NULL || fold->specs == NULL || fold->progress_bytes == NULL) return pl_ir_graph_no_memory(own);
+  fold->specs = pl_arena_take(fold->arena, (fold->n_transfers + 1) * sizeof *fold->specs, _Alignof(uint32_t));
+  fold->progress_bytes =
+      pl_arena_take(fold->arena, (fold->n_transfers + 1) * sizeof *fold->progress_bytes, _Alignof(double));
+  if (devices == NULL || fold->specs == NULL || fold->progress_bytes == NULL ||
+      !pl_ir_transfers_expect(&own->transfers, fold->n_transfers))
+    return pl_ir_graph_no_memory(own);
   for (uint32_t p = 0; p < fold->n_patterns; p++) {
     const pl_ir_pattern *at = &fold->patterns[p];
     for (uint32_t t = at->first; t < at->first + at->n_transfers; t++) {
@@ -249,8 +253,9 @@ static pl_code refine(pl_ir_graphing *own, const listing *of) {
   uint32_t n = pl_ir_mesh_devices(&own->module->mesh), n_uses = 0, use = 0;
   for (uint32_t t = 0; t < fold->n_transfers; t++)
     n_uses += own->transfers.specs[fold->specs[t]].n_uses;
-  pl_fold_transfer *transfers = PL_TAKE(arena, pl_fold_transfer, fold->n_transfers + 1);
-  pl_link_use *uses = PL_TAKE(arena, pl_link_use, n_uses + 1);
+  pl_fold_transfer *transfers =
+      pl_arena_take(arena, (fold->n_transfers + 1) * sizeof *transfers, _Alignof(pl_fold_transfer));
+  pl_link_use *uses = pl_arena_take(arena, (n_uses + 1) * sizeof *uses, _Alignof(pl_link_use));
   uint64_t *devices = PL_TAKE(arena, uint64_t, n), *links = PL_TAKE(arena, uint64_t, cluster->n_links + 1);
   double *capacity = PL_TAKE(arena, double, cluster->n_links + 1);
   if (arena->failed) return pl_ir_graph_no_memory(own);

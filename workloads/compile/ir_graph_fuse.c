@@ -110,7 +110,9 @@ static bool take_waits(fusing *state, int32_t class) {
           made->n++;
         }
     }
-    if (fills == 0 && (made->tasks = PL_TAKE(state->own->arena, uintptr_t, made->n + 1)) == NULL) return false;
+    if (fills == 0 && (made->tasks = pl_arena_take(state->own->arena, (made->n + 1) * sizeof *made->tasks,
+                                                   _Alignof(uintptr_t))) == NULL)
+      return false;
   }
   qsort(made->tasks, made->n, sizeof *made->tasks, compare);
   return true;
@@ -232,7 +234,7 @@ static bool add_inside(const pl_ir_graphing *own, pl_ir_pass *pass, const pl_ir_
 static const pl_part *parts_of(const fusing *state, pl_ir_pass *pass, uint32_t first, uint32_t end, uint32_t d,
                                uint32_t n_parts) {
   pl_ir_graphing *own = state->own;
-  pl_part *parts = PL_TAKE(own->arena, pl_part, n_parts);
+  pl_part *parts = pl_arena_take(own->arena, n_parts * sizeof *parts, _Alignof(pl_part));
   uint32_t n = 0;
   for (uint32_t i = first; parts != NULL && i < end; i++) {
     const pl_ir_act *act = &pass->acts[i];

@@ -39,8 +39,17 @@ const int32_t *pl_ir_graph_places(pl_ir_graphing *own, const pl_ir_class *class)
 
 /* ---- notes ---- */
 
+/* Not cleared: each act is written as a whole. */
+static bool take_acts(pl_ir_graphing *own, uint32_t n, pl_ir_pass *pass) {
+  pass->acts = pl_arena_take(own->arena, n * sizeof *pass->acts, _Alignof(pl_ir_act));
+  pass->room_acts = n;
+  return pass->acts != NULL;
+}
+
 pl_code pl_ir_graph_note(pl_ir_graphing *own, const pl_ir_act *act) {
+  enum { FIRST_ACTS = 64 };
   pl_ir_pass *pass = own->noted;
+  if (pass->acts == NULL && !take_acts(own, FIRST_ACTS, pass)) return pl_ir_graph_no_memory(own);
   pass->acts =
       (pl_ir_act *)pl_arena_grown(own->arena, pass->acts, pass->n_acts, 1, sizeof *pass->acts, &pass->room_acts);
   if (pass->acts == NULL) return pl_ir_graph_no_memory(own);
@@ -135,14 +144,13 @@ static pl_ir_message *message_like(pl_ir_graphing *own, const pl_ir_class *like,
 
 static bool copy_pass(pl_ir_graphing *own, const pl_ir_class *like, pl_ir_pass *pass) {
   const pl_ir_act *acts = pass->acts;
-  pass->acts = PL_TAKE(own->arena, pl_ir_act, pass->n_acts + 1);
-  pass->room_acts = pass->n_acts;
-  for (uint32_t i = 0; pass->acts != NULL && i < pass->n_acts; i++) {
+  if (!take_acts(own, pass->n_acts + 1, pass)) return false;
+  for (uint32_t i = 0; i < pass->n_acts; i++) {
     pl_ir_act *act = &pass->acts[i];
     *act = acts[i];
     if (act->message != NULL && (act->message = message_like(own, like, act)) == NULL) return false;
   }
-  return pass->acts != NULL;
+  return true;
 }
 
 /* Takes over what a list that is like this one was noted to do, message by message; arrays of tasks serve both, for

@@ -13,6 +13,20 @@ static bool add(pl_ir_graphing *own, const pl_ir_spending *spending) {
   return true;
 }
 
+/* Room for as much of each other class as of the first. */
+static bool expect(pl_ir_graphing *own) {
+  pl_ir_graph *made = own->made;
+  uint64_t wanted = (uint64_t)made->n_spendings * (uint64_t)own->module->n_classes + 1;
+  if (wanted > UINT32_MAX) return true;
+  pl_ir_spending *wider =
+      pl_arena_take(own->arena, (size_t)wanted * sizeof *wider, _Alignof(pl_ir_spending));
+  if (wider == NULL) return false;
+  if (made->n_spendings > 0) memcpy(wider, made->spendings, made->n_spendings * sizeof *wider);
+  made->spendings = wider;
+  own->room_spendings = (uint32_t)wanted;
+  return true;
+}
+
 /* Time without a kernel, of all of the class's list. */
 static bool add_time(pl_ir_graphing *own, int32_t class, pl_category category, const pl_ticks *ticks) {
   uint32_t n = own->cluster->n_profiles;
@@ -56,5 +70,6 @@ pl_code pl_ir_graph_spend(pl_ir_graphing *own, int32_t class) {
   if (own->updates && !add_time(own, class, PL_CATEGORY_OPTIMIZER, own->launch_ticks))
     return pl_ir_graph_no_memory(own);
   memset(own->late_ticks, 0, sizeof own->late_ticks);
+  if (class == 0 && own->module->n_classes > 1 && !expect(own)) return pl_ir_graph_no_memory(own);
   return PL_OK;
 }

@@ -2,6 +2,7 @@
 #include "workloads/compile/ir_transfers.h"
 
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "core/cluster/host_memory.h"
@@ -63,6 +64,24 @@ static pl_code add_group(pl_ir_transfers *own, const uint32_t *members, uint32_t
   if (!pl_hash_index_put(&own->groups, hash_of(members, n), made, own->arena)) return no_memory(error);
   *found = made;
   return PL_OK;
+}
+
+/* The array with room for `more` behind the `n`; itself where there is no memory, which the arena knows. */
+static void *widened(pl_ir_transfers *own, void *array, uint32_t n, uint32_t more, size_t size, uint32_t *room) {
+  if (more <= *room - n) return array;
+  void *wider = pl_arena_take(own->arena, ((size_t)n + more) * size, _Alignof(max_align_t));
+  if (wider == NULL) return array;
+  if (n > 0) memcpy(wider, array, n * size);
+  *room = n + more;
+  return wider;
+}
+
+bool pl_ir_transfers_expect(pl_ir_transfers *own, uint32_t n) {
+  enum { USES = 4 }; /* of a transfer, at least */
+  own->specs = (pl_transfer_spec *)widened(own, own->specs, own->n_specs, n, sizeof *own->specs, &own->room_specs);
+  own->sent = (pl_ir_sent *)widened(own, own->sent, own->n_specs, n, sizeof *own->sent, &own->room_sent);
+  own->uses = (pl_link_use *)widened(own, own->uses, own->n_uses, USES * n, sizeof *own->uses, &own->room_uses);
+  return !own->arena->failed;
 }
 
 static pl_code add_spec(pl_ir_transfers *own, const pl_fluid_collective *fluid, const pl_ir_sent *is, uint32_t *spec,

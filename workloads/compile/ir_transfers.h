@@ -34,6 +34,8 @@ void pl_ir_transfers_init(pl_ir_transfers *transfers, const pl_cluster *cluster,
  * several nodes. */
 double pl_ir_transfers_bytes(const pl_ir_transfers *transfers, bool of_tokens, const uint32_t *members, uint32_t n,
                              double size_bytes);
+/* Room for so many more specs at once; no promise. False: no memory. */
+bool pl_ir_transfers_expect(pl_ir_transfers *transfers, uint32_t n);
 /* The spec, and the bytes of progress, of a collective of `size_bytes` over these devices of the program. */
 pl_code pl_ir_transfers_collective(pl_ir_transfers *transfers, pl_collective_kind kind, const uint32_t *members,
                                    uint32_t n, double size_bytes, uint32_t *spec, double *progress_bytes,

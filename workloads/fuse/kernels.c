@@ -181,7 +181,10 @@ static bool write_kernel(writing *w, int32_t group) {
   pl_ir_type types[PL_IR_OPERANDS_MAX];
   pl_ir_function *kernel = name != NULL ? pl_ir_function_add(w->to, name) : NULL;
   if (kernel == NULL) return true; /* arena->failed says it */
-  int32_t callee = w->to->n_functions - 1;
+  int32_t callee = w->to->n_functions - 1, n_ops = 0, n_values = n_inputs;
+  for (int32_t i = group; i != PL_IR_NONE; i = w->next_of[i], n_ops++)
+    n_values += pl_read_op(&w->own.read, i)->n_outputs;
+  pl_ir_function_expect(w->to, kernel, n_ops, n_values);
   for (int32_t i = 0; i < n_inputs; i++) {
     const pl_ir_value *value = &w->own.read.f->values[inputs[i]];
     int32_t given = w->map[inputs[i]];
@@ -263,6 +266,7 @@ static pl_code write_function(writing *w, const pl_ir_module *from, int32_t inde
   if (!pl_narrowing_begin(&w->narrowing, &w->own, w->function, w->next_of, w->map, w->scratch)) return no_memory(error);
   w->function->name = pl_arena_strdup(w->to->arena, f->name);
   w->function->place = f->place;
+  pl_ir_function_expect(w->to, w->function, f->n_ops, f->n_values);
   for (int32_t i = 0; i < f->n_arguments; i++)
     w->map[i] = pl_ir_argument(w->to, w->function, f->values[i].name, &f->values[i].type);
   for (int32_t i = 0; i < w->n_order && !w->to->arena->failed; i++)
@@ -292,9 +296,7 @@ static pl_code write_classes(const writing *w, const pl_ir_module *from, pl_erro
     *made = *is;
     made->name = pl_arena_strdup(arena, is->name);
     made->chunks = PL_TAKE(arena, pl_ir_chunk, is->n_chunks + 1);
-    made->steps = PL_TAKE(arena, pl_ir_step, is->n_steps + 1);
-    if (arena->failed) return no_memory(error);
-    memcpy(made->steps, is->steps, (size_t)is->n_steps * sizeof *made->steps);
+    if (arena->failed) return no_memory(error); /* the steps are the same ones */
     for (int32_t i = 0; i < is->n_chunks; i++)
       made->chunks[i] = (pl_ir_chunk){.chunk = is->chunks[i].chunk,
                                       .forward = renamed(w, is->chunks[i].forward),

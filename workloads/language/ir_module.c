@@ -121,6 +121,18 @@ static void *with_room(pl_arena *arena, void *array, int32_t n, size_t size, uin
   return made;
 }
 
+void pl_ir_function_expect(pl_ir_module *module, pl_ir_function *function, int32_t n_ops, int32_t n_values) {
+  PL_ASSERT(function->n_ops == 0 && function->n_values == 0);
+  pl_ir_op *ops = pl_arena_take(module->arena, ((size_t)n_ops + 1) * sizeof *ops, _Alignof(max_align_t));
+  pl_ir_value *values = pl_arena_take(module->arena, ((size_t)n_values + 1) * sizeof *values, _Alignof(max_align_t));
+  if (ops == NULL || values == NULL) return; /* the arena knows */
+  function->ops = ops;
+  function->values = values;
+  function->room_ops = (uint32_t)n_ops + 1;
+  function->room_values = (uint32_t)n_values + 1;
+  pl_hash_index_expect(&function->names, (uint32_t)n_values + 1, module->arena);
+}
+
 static int32_t value_add(pl_ir_module *module, pl_ir_function *function, const char *name, const pl_ir_type *type,
                          int32_t op) {
   uint64_t hash;

@@ -164,6 +164,8 @@ typedef struct pl_ir_module {
 void pl_ir_module_init(pl_ir_module *module, pl_arena *arena, const char *name, pl_ir_level level);
 /* The same for the devices and microbatches of `like`, which outlives it too. */
 void pl_ir_module_init_like(pl_ir_module *module, pl_arena *arena, const pl_ir_module *like, pl_ir_level level);
+/* Room for so many of a function that is empty, at once. No promise. */
+void pl_ir_function_expect(pl_ir_module *module, pl_ir_function *function, int32_t n_ops, int32_t n_values);
 /* NULL: no memory (arena->failed). Names are copied. */
 pl_ir_function *pl_ir_function_add(pl_ir_module *module, const char *name);
 /* Adds a function that was written apart, in memory of the module's arena, so that its callees could be added first.

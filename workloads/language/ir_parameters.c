@@ -66,11 +66,30 @@ static bool visit(walk *in, int32_t function, const char *instance) {
   return true;
 }
 
+/* Of calls again and again. */
+static uint32_t count(const walk *in, int32_t function) {
+  const pl_ir_function *is = in->module->functions[function];
+  uint32_t n = 0;
+  for (int32_t i = 0; i < is->n_ops; i++)
+    n += is->ops[i].callee != PL_IR_NONE ? count(in, is->ops[i].callee) : is->ops[i].row == in->param;
+  return n;
+}
+
+enum { MOST_EXPECTED = 1 << 14 }; /* calls may be of the same parameters again and again */
+
+/* Room for all, at once. */
+static bool expect(walk *in, uint32_t n) {
+  if (n > MOST_EXPECTED) n = MOST_EXPECTED;
+  in->list->items = PL_TAKE(in->arena, pl_ir_parameter, n + 1);
+  in->list->room = n + 1;
+  return in->list->items != NULL && pl_hash_index_expect(&in->paths, n + 1, in->arena);
+}
+
 pl_code pl_ir_parameters_of(const pl_ir_module *module, int32_t function, pl_arena *arena, pl_ir_parameter_list *list,
                             pl_error *error) {
   *list = (pl_ir_parameter_list){0};
   walk in = {.module = module, .arena = arena, .list = list, .param = pl_ir_row_of("param")};
-  return visit(&in, function, "") ? PL_OK : pl_fail_memory(error, "the parameters of a program");
+  return expect(&in, count(&in, function)) && visit(&in, function, "") ? PL_OK : pl_fail_memory(error, "the parameters of a program");
 }
 
 double pl_ir_parameters_count(const pl_ir_module *module, int32_t function, pl_arena *arena) {

@@ -69,6 +69,8 @@ pl_code pl_partition_function(pl_partitioning *own, int32_t function, int32_t *m
   /* Callees first: they are added while this one is written, so it is added when it is whole. */
   pl_ir_function *to = PL_TAKE(own->to->arena, pl_ir_function, 1);
   if (to != NULL) to->name = pl_arena_strdup(own->to->arena, from->name);
+  if (to != NULL) /* a quarter more for what brings values to other layouts */
+    pl_ir_function_expect(own->to, to, from->n_ops + from->n_ops / 4, from->n_values + from->n_values / 4);
   PL_TRY(pl_laying_init(&part, own, from, to, error));
   for (int32_t i = 0; i < from->n_arguments; i++) {
     pl_ir_type type = from->values[i].type;
