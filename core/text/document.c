@@ -236,7 +236,7 @@ static pl_code read_events(reader *r, struct fy_parser *parser, struct fy_diag *
   }
   if (code == PL_OK && fy_parser_get_stream_error(parser)) code = fail_with_diagnostics(r, diag);
   if (code == PL_OK && r->document->root == NULL)
-    code = pl_fail(r->error, PL_BAD_INPUT, "%s: the document is empty", r->document->name);
+    code = pl_fail(r->error, PL_BAD_INPUT, "%s:1:1: the document is empty", r->document->name);
   return code;
 }
 
@@ -297,7 +297,7 @@ static pl_code parse(const char *name, const char *text, size_t size, bool json,
   uint64_t digest = pl_hash_bytes(text, size, 0);
   if (size >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0) text += 3, size -= 3; /* byte order mark */
   PL_TRY(pl_text_check(name, text, size, error));
-  if (is_blank(text, size)) return pl_fail(error, PL_BAD_INPUT, "%s: the document is empty", name);
+  if (is_blank(text, size)) return pl_fail(error, PL_BAD_INPUT, "%s:1:1: the document is empty", name);
   pl_document *made = calloc(1, sizeof *made);
   if (made == NULL) return pl_fail_memory(error, name);
   pl_arena_init(&made->arena, (size_t)1 << 14);

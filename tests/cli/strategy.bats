@@ -49,6 +49,17 @@ refused() {
   [ "$status" -eq 2 ] && [[ ${lines[0]} == *"--platform dgx-a100: a tree lies there as a model has it; add --model" ]]
 }
 
+@test "check says what a tuple is, and where an empty file is empty" {
+  run "$PACELINE" strategy check pp=2,dp=4
+  [ "$status" -eq 2 ] && [ "${#lines[@]}" -eq 1 ]
+  [[ $output == "paceline strategy: 'pp=2,dp=4' is a tuple, and check reads a file (.yaml); 'paceline strategy show --model M --gbs N --strategy pp=2,dp=4' prints the tree that it fills" ]]
+  run "$PACELINE" strategy show --model tiny-gpt2 --seq 16 --gbs 8 --strategy pp=2,dp=4
+  [ "$status" -eq 0 ] && [[ $output == *"stage 1 "* ]]
+  printf '# nothing yet\n' >"$tree"
+  run "$PACELINE" strategy check "$tree"
+  [ "$status" -eq 2 ] && [ "${lines[0]}" = "paceline strategy: $tree:1:1: the document is empty" ]
+}
+
 @test "on a platform conversions are the fastest there, each with its time and the next best" {
   show() { "$PACELINE" strategy show --model gpt2-345m --seq 1024 --gbs 16 --strategy gpt-context-ring.yaml "$@"; }
   run show

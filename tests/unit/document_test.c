@@ -206,9 +206,9 @@ static void of_repeated_keys_the_last_counts(void **state) {
 
 static void bad_documents(void **state) {
   (void)state;
-  refuse("", true, "f: the document is empty");
-  refuse(" \n\t", false, "f: the document is empty");
-  refuse("# only a comment\n", false, "f: the document is empty");
+  refuse("", true, "f:1:1: the document is empty");
+  refuse(" \n\t", false, "f:1:1: the document is empty");
+  refuse("# only a comment\n", false, "f:1:1: the document is empty");
   refuse("{\"a\":1,\n \"a\":2}", true, "f:2:2: key 'a' occurs twice (first in line 1)");
   refuse("a: 1\nb: 2\na: 3\n", false, "f:3:1: key 'a' occurs twice (first in line 1)");
   refuse("[\"\\u0000\"]", true, "f:1:2: a string with a NUL character in it");
@@ -227,7 +227,7 @@ static void bad_documents(void **state) {
   refuse("[\"\x01\"]", true, "f:1:3: control character 0x01");
   refuse_bytes("[1]\0", 4, true, "f:1:4: control character 0x00");
   refuse_bytes("[\"\xe2\x82", 4, true, "f:1:3: byte 0xe2 is not UTF-8"); /* cut off */
-  refuse_bytes("\n", 1, true, "f: the document is empty");
+  refuse_bytes("\n", 1, true, "f:1:1: the document is empty");
 }
 
 static void deep_nesting_is_refused(void **state) {

@@ -4,6 +4,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/base/words.h"
 #include "core/system/command.h"
@@ -62,6 +63,10 @@ static error_t read_option(int key, char *text, struct argp_state *state) {
   }
 }
 
+static bool is_tuple(const char *strategy) {
+  return !pl_tree_is_file(strategy) && strchr(strategy, '=') != NULL;
+}
+
 static pl_code check_request(request *in, pl_error *error) {
   char hint[PL_WORDS_HINT_BYTES];
   if (in->action == NULL)
@@ -76,6 +81,12 @@ static pl_code check_request(request *in, pl_error *error) {
     return pl_fail(error, PL_BAD_INPUT, "one strategy, please: --strategy stands beside the file %s", in->file);
   if (in->strategy == NULL) in->strategy = in->file;
   if (in->strategy == NULL) return pl_fail(error, PL_BAD_INPUT, "%s needs a strategy tree (a file, .yaml)", in->action);
+  if (in->file != NULL && is_tuple(in->file) && access(in->file, F_OK) != 0)
+    return pl_fail(
+        error, PL_BAD_INPUT,
+        "'%s' is a tuple, and %s reads a file (.yaml); 'paceline strategy show --model M --gbs N --strategy %s' "
+        "prints the tree that it fills",
+        in->file, in->action, in->file);
   bool chooses = pl_words_find(action_names, in->action) == ACTION_CHOOSE;
   if ((in->take != NULL || in->output != NULL) && !chooses)
     return pl_fail(error, PL_BAD_INPUT, "--%s: of 'strategy choose' alone; leave it out",
@@ -138,8 +149,7 @@ static pl_code check_alone(const session *own, const request *in, pl_error *erro
 
 static pl_code make(session *own, request *in, bool *assumed, pl_error *error) {
   pl_arena *arena = &own->job.arena;
-  if (!pl_tree_is_file(in->strategy) && strchr(in->strategy, '=') != NULL && in->file == NULL)
-    return make_of_tuple(own, in, error);
+  if (is_tuple(in->strategy) && in->file == NULL) return make_of_tuple(own, in, error);
   PL_TRY(pl_tree_load(in->strategy, arena, &own->tree, error));
   if (in->job.model_path == NULL) return check_alone(own, in, error);
   PL_TRY(pl_model_load_any(in->job.model_path, arena, &own->job.model, error));

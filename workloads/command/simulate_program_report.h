@@ -14,9 +14,9 @@ typedef struct pl_program_subject {
   const pl_program_request *request;
   const pl_cluster *cluster;
   pl_model model;
-  pl_tree_plan plan;     /* its notes, where a tree was read */
-  pl_ir_module module;   /* as it was read or made */
-  pl_ir_module launched; /* what of it is simulated */
+  pl_tree_plan plan;           /* its notes, where a tree was read */
+  pl_ir_module module;         /* as it was read or made */
+  pl_ir_module launched;       /* what of it is simulated */
   pl_ir_recurrence recurrence; /* of that */
   pl_program_explanation explanation;
   const char *schedule; /* of several lists */

@@ -18,9 +18,8 @@ static pl_ticks ticks_of(const pl_part *parts, uint32_t n_parts) {
 
 static pl_ticks ticks_of_transfer(const pl_ir_graphing *own, const pl_ir_pattern *pattern, uint32_t device) {
   uint32_t class = pl_ir_graph_class_of_transfer(own, pattern, device);
-  return class == PL_NONE
-             ? 0
-             : pl_transfer_solo_ticks(own->fold->table, class, pl_ir_graph_progress_of_class(own, class));
+  return class == PL_NONE ? 0
+                          : pl_transfer_solo_ticks(own->fold->table, class, pl_ir_graph_progress_of_class(own, class));
 }
 
 static taken of_pass(pl_ir_graphing *own, const pl_ir_pass *pass, uint32_t d) {

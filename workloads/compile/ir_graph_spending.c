@@ -18,8 +18,7 @@ static bool expect(pl_ir_graphing *own) {
   pl_ir_graph *made = own->made;
   uint64_t wanted = (uint64_t)made->n_spendings * (uint64_t)own->module->n_classes + 1;
   if (wanted > UINT32_MAX) return true;
-  pl_ir_spending *wider =
-      pl_arena_take(own->arena, (size_t)wanted * sizeof *wider, _Alignof(pl_ir_spending));
+  pl_ir_spending *wider = pl_arena_take(own->arena, (size_t)wanted * sizeof *wider, _Alignof(pl_ir_spending));
   if (wider == NULL) return false;
   if (made->n_spendings > 0) memcpy(wider, made->spendings, made->n_spendings * sizeof *wider);
   made->spendings = wider;

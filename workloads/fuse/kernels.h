@@ -24,9 +24,8 @@ typedef struct pl_kernels_options {
   bool whole; /* results of functions that nothing calls are asked for, as those of a block alone */
 } pl_kernels_options;
 
-/* `module` is of level distributed and passed pl_ir_check; `made` lives in `arena` and shares nothing with it but steps,
- * so that it lives no longer.
- * O(ops). */
+/* `module` is of level distributed and passed pl_ir_check; `made` lives in `arena` and shares nothing with it but
+ * steps, so that it lives no longer. O(ops). */
 pl_code pl_ir_kernels(const pl_ir_module *module, const pl_kernels_options *options, pl_arena *arena,
                       pl_ir_module *made, pl_error *error);
 

@@ -26,8 +26,8 @@ enum {
  * that no file was read for, with the function and the op. O(ops behind all calls + steps * their sends). */
 pl_code pl_ir_check(const pl_ir_module *module, pl_error *error);
 
-/* The same of a program that passes have made, where chunks of steps are of their classes, and of which it is known what
- * recurs. O(steps outside of the phases * classes) instead of all of them. */
+/* The same of a program that passes have made, where chunks of steps are of their classes, and of which it is known
+ * what recurs. O(steps outside of the phases * classes) instead of all of them. */
 struct pl_ir_recurrence;
 pl_code pl_ir_check_recurring(const pl_ir_module *module, const struct pl_ir_recurrence *recurrence, pl_error *error);
 

@@ -89,7 +89,9 @@ pl_code pl_ir_parameters_of(const pl_ir_module *module, int32_t function, pl_are
                             pl_error *error) {
   *list = (pl_ir_parameter_list){0};
   walk in = {.module = module, .arena = arena, .list = list, .param = pl_ir_row_of("param")};
-  return expect(&in, count(&in, function)) && visit(&in, function, "") ? PL_OK : pl_fail_memory(error, "the parameters of a program");
+  return expect(&in, count(&in, function)) && visit(&in, function, "")
+             ? PL_OK
+             : pl_fail_memory(error, "the parameters of a program");
 }
 
 double pl_ir_parameters_count(const pl_ir_module *module, int32_t function, pl_arena *arena) {

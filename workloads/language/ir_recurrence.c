@@ -221,8 +221,7 @@ typedef struct cutting {
 /* The step behind those that are taken out from this one on; itself where it stays. */
 static uint32_t behind_cut(const shortening *own, const cutting *of, uint32_t step) {
   for (int p = 0; p < PL_LANE_PHASES; p++)
-    if (step >= of->phases[p].from && step < of->phases[p].from + own->cut[p])
-      step = of->phases[p].from + own->cut[p];
+    if (step >= of->phases[p].from && step < of->phases[p].from + own->cut[p]) step = of->phases[p].from + own->cut[p];
   return step;
 }
 

@@ -34,7 +34,8 @@ typedef struct pl_ir_recurrence {
   const pl_ir_phases *phases;      /* per class */
 } pl_ir_recurrence;
 
-/* `module` passed pl_ir_check, or chunks of its steps are at least of their classes. False: no memory. O(steps), as a rule. */
+/* `module` passed pl_ir_check, or chunks of its steps are at least of their classes. False: no memory. O(steps), as a
+ * rule. */
 bool pl_ir_recurrence_find(const pl_ir_module *module, pl_arena *arena, pl_ir_recurrence *recurrence);
 
 /* What is played of a program. */

@@ -56,7 +56,7 @@ typedef struct pl_simulate_options {
   uint32_t n_feature_stages; /* that `features` has room for; at least pp */
   const pl_residuals *residuals; /* fills the report's interval; NULL = nobody asks. No effect on chunked runs and READY
                                     streams, which calibration never saw */
-  const pl_aspects *program_aspects; /* of a program: what it is like; without them it has no interval */
+  const pl_aspects *program_aspects;         /* of a program: what it is like; without them it has no interval */
   const struct pl_ir_recurrence *recurrence; /* of a program: what is known to recur; NULL = it is looked for */
   /* What certainly does not fit in memory is not run: its report has the row's strategy and memory, NaN for times and 0
    * tasks. Of runs whose peaks are not known beforehand (ready streams, chunked collectives, unlike numbers of
