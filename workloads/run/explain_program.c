@@ -6,6 +6,7 @@
 
 typedef struct explaining {
   const pl_graph *graph;
+  const uint32_t *device_class; /* per device of the mesh that of the graph; NULL: the same */
   const pl_engine_result *result;
   pl_arena *arena;
   pl_error *error;
@@ -112,9 +113,10 @@ static int longest_first(const void *left, const void *right) {
 static pl_code explain_list(explaining *own, const pl_ir_module *module, const pl_ir_class *class,
                             pl_program_list *list) {
   own->device = PL_NONE;
-  for (uint32_t d = 0; d < own->graph->n_devices; d++) {
+  for (uint32_t d = 0; d < pl_ir_mesh_devices(&module->mesh); d++) {
+    uint32_t number = own->device_class != NULL ? own->device_class[d] : d;
     if (!pl_ir_class_has(module, class, d)) continue;
-    if (own->device == PL_NONE || own->result->idle[d] < own->result->idle[own->device]) own->device = d;
+    if (own->device == PL_NONE || own->result->idle[number] < own->result->idle[own->device]) own->device = number;
   }
   PL_ASSERT(own->device != PL_NONE);
   own->parts = NULL;
@@ -123,18 +125,19 @@ static pl_code explain_list(explaining *own, const pl_ir_module *module, const p
   PL_TRY(add_communication(own));
   if (own->n_parts > 0) qsort(own->parts, own->n_parts, sizeof(*own->parts), longest_first);
   *list = (pl_program_list){.name = class->name,
-                            .device = own->device,
+                            .device = own->graph->devices[own->device].device,
                             .idle = own->result->idle[own->device],
                             .n_parts = own->n_parts,
                             .parts = own->parts};
   return PL_OK;
 }
 
-pl_code pl_program_explanation_take(const pl_ir_module *module, const pl_graph *graph, const pl_engine_result *result,
+pl_code pl_program_explanation_take(const pl_ir_module *module, const pl_ir_graph *made, const pl_engine_result *result,
                                     pl_arena *arena, pl_program_explanation *explanation, pl_error *error) {
   pl_program_list *lists = PL_TAKE(arena, pl_program_list, module->n_classes);
   if (lists == NULL) return pl_fail_memory(error, "the explanation of a program");
-  explaining own = {.graph = graph, .result = result, .arena = arena, .error = error};
+  explaining own = {
+      .graph = &made->graph, .device_class = made->device_class, .result = result, .arena = arena, .error = error};
   *explanation =
       (pl_program_explanation){.makespan = result->makespan, .n_lists = (uint32_t)module->n_classes, .lists = lists};
   for (int32_t c = 0; c < module->n_classes; c++) {

@@ -4,7 +4,7 @@
 #define PL_WORKLOADS_EXPLAIN_PROGRAM_H
 
 #include "core/engine/engine.h"
-#include "workloads/language/ir_module.h"
+#include "workloads/compile/ir_graph.h"
 
 /* Kernels of one name and pass, or communication of one name and kind; whatever the layer: "h.*.mlp.up". */
 typedef struct pl_program_part {
@@ -19,7 +19,7 @@ typedef struct pl_program_part {
 /* Of one list of the program the device that is idle least. */
 typedef struct pl_program_list {
   const char *name; /* of the class */
-  uint32_t device;
+  uint32_t device;  /* of the cluster */
   pl_ticks idle;
   uint32_t n_parts;
   const pl_program_part *parts; /* longest first; those of computing in front */
@@ -31,8 +31,9 @@ typedef struct pl_program_explanation {
   const pl_program_list *lists; /* by class */
 } pl_program_explanation;
 
-/* Of a run of the module's graph, which has names, with parts and charges recorded. Memory from `arena`. */
-pl_code pl_program_explanation_take(const pl_ir_module *module, const pl_graph *graph, const pl_engine_result *result,
+/* Of a run of the module's graph, which may be folded and has names, with parts and charges recorded. Memory from
+ * `arena`. */
+pl_code pl_program_explanation_take(const pl_ir_module *module, const pl_ir_graph *made, const pl_engine_result *result,
                                     pl_arena *arena, pl_program_explanation *explanation, pl_error *error);
 
 #endif

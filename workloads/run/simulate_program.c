@@ -91,8 +91,7 @@ static pl_code note_memory(const pl_cluster *cluster, const pl_ir_module *module
 /* As tuples are; what is told of single devices, and networks without contention, need all of them. */
 static bool folds(const pl_simulate_options *options) {
   return options->fold && options->executor == PL_EXECUTOR_ENGINE && options->streams == PL_STREAMS_IN_ORDER &&
-         options->network == PL_NETWORK_FLOW && !pl_stragglers_jitter(options->stragglers) &&
-         options->diagram == NULL && options->of_program == NULL;
+         options->network == PL_NETWORK_FLOW && !pl_stragglers_jitter(options->stragglers) && options->diagram == NULL;
 }
 
 pl_code pl_simulate_program(const pl_cluster *cluster, const pl_ir_module *module, const pl_framework *framework,
@@ -144,7 +143,7 @@ pl_code pl_simulate_program(const pl_cluster *cluster, const pl_ir_module *modul
     PL_TRY(pl_program_interval_take(cluster, module, made, result, options->residuals, options->program_aspects, arena,
                                     &report->interval, error));
   if (options->of_program != NULL)
-    PL_TRY(pl_program_explanation_take(module, &made->graph, result, arena, options->of_program, error));
+    PL_TRY(pl_program_explanation_take(module, made, result, arena, options->of_program, error));
   if (options->diagram != NULL) PL_TRY(write_diagram(module, made, result, options, arena, error));
   return options->trace != NULL ? write_trace(module, made, result, options, arena, error) : PL_OK;
 }
