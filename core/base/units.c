@@ -168,6 +168,17 @@ const char *pl_format_bytes(double size_bytes, char text[PL_UNIT_TEXT_BYTES]) {
   return format_largest(size_bytes, units, text);
 }
 
+const char *pl_format_flops(double flops, char text[PL_UNIT_TEXT_BYTES]) {
+  static const char *const prefixes[] = {"", " k", " M", " G", " T", " P", " E"};
+  int prefix = 0;
+  while (flops >= 999.5 && prefix < 6) {
+    flops /= 1000;
+    prefix++;
+  }
+  snprintf(text, PL_UNIT_TEXT_BYTES, "%.3g%s", flops, prefixes[prefix]);
+  return text;
+}
+
 const char *pl_format_rate(double rate_Bps, char text[PL_UNIT_TEXT_BYTES]) {
   static const unit units[] = {{"B/s", 1.0}, {"kB/s", 1e3}, {"MB/s", 1e6}, {"GB/s", 1e9}, {"TB/s", 1e12}, {NULL, 0.0}};
   return format_largest(rate_Bps, units, text);

@@ -28,6 +28,7 @@ pl_code pl_parse_number(const char *text, const char *what, double *value, pl_er
 enum { PL_UNIT_TEXT_BYTES = 32 };
 /* Three significant digits and the largest unit that keeps the figure >= 1: "24.6 GiB", "25 GB/s", "1.53 s". */
 const char *pl_format_bytes(double size_bytes, char text[PL_UNIT_TEXT_BYTES]);
+const char *pl_format_flops(double flops, char text[PL_UNIT_TEXT_BYTES]); /* "1.53 T" */
 const char *pl_format_rate(double rate_Bps, char text[PL_UNIT_TEXT_BYTES]);
 const char *pl_format_time(double time_s, char text[PL_UNIT_TEXT_BYTES]);
 /* Four significant digits and never an exponent: "25190", "67.99", "1760000". */

@@ -85,16 +85,16 @@ static void put_metadata(chrome_trace *trace) {
   }
   for (uint32_t at = 0; at < trace->of.graph->n_streams; at++) {
     const pl_stream *stream = &trace->of.graph->streams[at];
-    put_metadata_name(trace, "thread_name", stream->device, stream->kind,
+    put_metadata_name(trace, "thread_name", stream->device, pl_timeline_thread(stream),
                       pl_stream_kind_name((pl_stream_kind)stream->kind));
-    put_sort_index(trace, "thread_sort_index", stream->device, stream->kind, stream->kind);
+    put_sort_index(trace, "thread_sort_index", stream->device, pl_timeline_thread(stream), stream->kind);
   }
 }
 
 /* ---- events ---- */
 
 static void put_place(const chrome_trace *trace, const pl_stream *on, int64_t time_ps) {
-  fprintf(trace->stream, ",\"pid\":%" PRIu32 ",\"tid\":%d,\"ts\":", on->device + 1, on->kind + 1);
+  fprintf(trace->stream, ",\"pid\":%" PRIu32 ",\"tid\":%d,\"ts\":", on->device + 1, pl_timeline_thread(on) + 1);
   put_microseconds(trace->stream, time_ps);
 }
 

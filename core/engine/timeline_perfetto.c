@@ -370,10 +370,18 @@ static int64_t date_in(const open_slices *open, pl_ticks time) {
   return to_nanoseconds(start) + to_nanoseconds(time - start);
 }
 
+/* Of the same task; behind a block there may be parts of none. */
+static bool lies_in(const perfetto *own, const pl_timeline_slice *slice, const pl_timeline_slice *outer) {
+  if (slice->task != outer->task || slice->level <= outer->level) return false;
+  if (outer->level != PL_TIMELINE_BLOCK) return true;
+  const char *const *names = own->of.view->block_names;
+  return slice->block >= 0 && names[slice->block] == names[outer->block];
+}
+
 static void close_to(perfetto *own, open_slices *open, const pl_timeline_slice *next) {
   while (open->n > 0) {
     const pl_timeline_slice *last = open->slices[open->n - 1];
-    if (next != NULL && next->task == last->task && next->level > last->level) break;
+    if (next != NULL && lies_in(own, next, last)) break;
     end_slice(own, date_in(open, last->finish));
     open->n--;
   }

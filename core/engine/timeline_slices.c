@@ -21,6 +21,16 @@ static bool is_fused(const pl_graph *graph, uint32_t task) {
 
 /* ---- tasks ---- */
 
+static const pl_timeline_part *known_part(const pl_timeline_source *of, uint32_t part) {
+  return of->view != NULL && of->view->parts != NULL ? &of->view->parts[part] : NULL;
+}
+
+/* Of a task that computes one op; NULL: it does not, or nothing is known of it. */
+static const pl_timeline_part *only_part(const pl_timeline_source *of, const pl_task *task) {
+  if (task->kind != PL_TASK_WORK || of->graph->segments[task->index].n_parts != 1) return NULL;
+  return known_part(of, of->graph->segments[task->index].first_part);
+}
+
 /* On every stream that the task occupies; a task without a stream is a dependency and is not drawn. */
 static void visit_task(const pl_timeline_source *of, uint32_t at, pl_timeline_visit *visit, void *context) {
   const pl_task *task = &of->graph->tasks[at];
@@ -35,6 +45,11 @@ static void visit_task(const pl_timeline_source *of, uint32_t at, pl_timeline_vi
                              .is_pass = is_pass,
                              .start = of->result->start[at],
                              .finish = of->result->finish[at]};
+  const pl_timeline_part *only = is_pass ? NULL : only_part(of, task);
+  if (only != NULL) {
+    slice.flops = only->flops;
+    slice.bytes = only->bytes;
+  }
   for (uint32_t member = 0; member < task->n_streams; member++) {
     slice.stream = of->graph->task_streams[task->first_stream + member];
     visit(context, &slice);
@@ -42,10 +57,6 @@ static void visit_task(const pl_timeline_source *of, uint32_t at, pl_timeline_vi
 }
 
 /* ---- blocks ---- */
-
-static const pl_timeline_part *known_part(const pl_timeline_source *of, uint32_t part) {
-  return of->view != NULL && of->view->parts != NULL ? &of->view->parts[part] : NULL;
-}
 
 static bool has_parts(const pl_timeline_source *of, const pl_part_span *span) {
   return is_fused(of->graph, span->task) && pl_timeline_shows(of, span->task);
@@ -119,7 +130,7 @@ static void visit_parts(const pl_timeline_source *of, pl_timeline_visit *visit, 
                                      .task = span->task,
                                      .stream = stream_of(of, span),
                                      .order = at + 1,
-                                     .block = -1,
+                                     .block = known != NULL ? known->block : -1,
                                      .level = PL_TIMELINE_PART,
                                      .start = span->start,
                                      .finish = span->finish,

@@ -20,7 +20,7 @@ typedef enum pl_timeline_level { PL_TIMELINE_TASK = 0, PL_TIMELINE_BLOCK, PL_TIM
 typedef struct pl_timeline_slice {
   uint32_t name, category, task, stream; /* name: of the graph; PL_NONE: the category's, or the block's */
   uint32_t order;                        /* among the slices of its task: 0, or 1 + the number of its (first) span */
-  int32_t block;                         /* of the view's names, of a block's slice; -1 */
+  int32_t block; /* of the view's names, of a block's slice and of a part that lies in one; -1 */
   pl_timeline_level level;
   bool is_pass; /* a task that encloses its parts */
   pl_ticks start, finish;
@@ -45,6 +45,11 @@ static inline const pl_stream *pl_timeline_stream(const pl_timeline_source *of, 
 
 /* The pass that waited for a pipeline send; PL_NONE: the task is no such send, or one of both is not shown. */
 uint32_t pl_timeline_receiver(const pl_timeline_source *of, uint32_t send);
+
+/* The number of a stream's thread in its device's process, from 0. */
+static inline int pl_timeline_thread(const pl_stream *stream) {
+  return stream->kind + stream->lane * PL_STREAM_KIND_COUNT;
+}
 
 /* To picoseconds, about one tick. */
 static inline int64_t pl_timeline_ps(pl_ticks ticks) {

@@ -82,6 +82,7 @@ typedef enum pl_stream_kind {
   PL_STREAM_RECEIVE_DOWN_2,
   PL_STREAM_SEND_UP_2,
   PL_STREAM_RECEIVE_UP_2,
+  PL_STREAM_HOST, /* copies to the memory of the host and back */
   PL_STREAM_KIND_COUNT
 } pl_stream_kind;
 
@@ -133,6 +134,7 @@ typedef struct pl_task {
 typedef struct pl_stream {
   uint32_t device; /* of the graph */
   uint8_t kind;    /* pl_stream_kind */
+  uint8_t lane;    /* 0; in drawings, which of those of its kind on the device: what occupies none may overlap */
 } pl_stream;
 
 typedef struct pl_graph_device {

@@ -64,18 +64,22 @@ static void name_tasks(pacing *own, pl_task *tasks) {
 }
 
 /* Segments and parts of the base, then those of the copies. */
-static void copy_segments(const pacing *own, pl_segment *segments, pl_part *parts, uint32_t *pacer) {
+static void copy_segments(const pacing *own, pl_segment *segments, pl_part *parts, uint32_t *part_of, uint32_t *pacer) {
   const pl_graph *base = own->base;
   memcpy(segments, base->segments, base->n_segments * sizeof(*segments));
   memcpy(parts, base->parts, base->n_parts * sizeof(*parts));
   for (uint32_t s = 0; s < base->n_segments; s++)
     pacer[s] = own->first[s].device;
+  for (uint32_t p = 0; p < base->n_parts; p++)
+    part_of[p] = p;
   uint32_t n_parts = base->n_parts;
   for (uint32_t c = 0; c < own->n_copies; c++) {
     const paced_segment *copy = own->copies[c];
     const pl_segment *of = &base->segments[copy->of];
     segments[copy->index] = (pl_segment){.first_part = n_parts, .n_parts = of->n_parts, .ticks = of->ticks};
     memcpy(&parts[n_parts], &base->parts[of->first_part], of->n_parts * sizeof(*parts));
+    for (uint32_t p = 0; p < of->n_parts; p++)
+      part_of[n_parts + p] = of->first_part + p;
     pacer[copy->index] = copy->device;
     n_parts += of->n_parts;
   }
@@ -95,13 +99,14 @@ pl_code pl_graph_pace_take(const pl_graph *base, const uint32_t *kind, pl_arena 
   uint32_t n_segments = base->n_segments + own.n_copies;
   pace->own_segments = PL_TAKE(arena, pl_segment, n_segments);
   pace->own_parts = PL_TAKE(arena, pl_part, own.n_parts);
-  uint32_t *pacer = PL_TAKE(arena, uint32_t, n_segments);
+  uint32_t *pacer = PL_TAKE(arena, uint32_t, n_segments), *part_of = PL_TAKE(arena, uint32_t, own.n_parts);
   pl_ticks *ticks = PL_TAKE(arena, pl_ticks, own.n_parts);
   if (arena->failed) return pl_fail_memory(error, "the paces of the devices");
-  copy_segments(&own, pace->own_segments, pace->own_parts, pacer);
+  copy_segments(&own, pace->own_segments, pace->own_parts, part_of, pacer);
   for (uint32_t p = 0; p < own.n_parts; p++)
     ticks[p] = pace->own_parts[p].ticks;
   pace->ticks = ticks;
+  pace->part_of = part_of;
   pace->pacer = pacer;
   pace->graph.tasks = pace->own_tasks;
   pace->graph.segments = pace->own_segments;

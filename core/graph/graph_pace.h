@@ -13,10 +13,11 @@
 /* Segments keep their indices, and so do their parts: the copies of segments that several kinds of devices run come
  * behind. */
 typedef struct pl_graph_pace {
-  pl_graph graph;        /* what is run: the base's, with tasks, segments and parts of its own */
-  const pl_ticks *ticks; /* per part of `graph`, at factor 1 */
-  const uint32_t *pacer; /* per segment of `graph`: the graph device that runs it; PL_NONE: nobody does */
-  pl_task *own_tasks;    /* what `graph` has, to write to */
+  pl_graph graph;          /* what is run: the base's, with tasks, segments and parts of its own */
+  const pl_ticks *ticks;   /* per part of `graph`, at factor 1 */
+  const uint32_t *part_of; /* per part of `graph`: the base's that it is or is a copy of */
+  const uint32_t *pacer;   /* per segment of `graph`: the graph device that runs it; PL_NONE: nobody does */
+  pl_task *own_tasks;      /* what `graph` has, to write to */
   pl_segment *own_segments;
   pl_part *own_parts;
 } pl_graph_pace;

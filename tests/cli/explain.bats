@@ -210,6 +210,36 @@ assert ops['qkv', 'forward']['source'] == 'table' and abs(ops['qkv', 'forward'][
 assert ops['mlp_up', 'forward']['source'] != 'table'"
 }
 
+@test "programs: what is folded is told as if it were not; calls, work and waits of every device add up" {
+  platform=platforms/dgx-a100.xml
+  for strategy in pp=2,dp=2,tmp=2,mbs=2,sp=1,zero=1 pp=2,dp=4,tmp=1,mbs=2,schedule=dualpipe pp=1,dp=8,tmp=1,mbs=2,zero=3 \
+    workloads/strategies/gpt-megatron-3d.yaml workloads/strategies/gpt-zero2-pipeline.yaml; do
+    explain folded $strategy --as-program --framework megatron-core --seq 1024
+    explain whole $strategy --as-program --framework megatron-core --seq 1024 --no-fold
+    cmp "$dir/folded.json" "$dir/whole.json"
+    for fold in '' --no-fold; do
+      explain slow$fold $strategy --as-program --framework megatron-core --seq 1024 --slow n0g1=1.3,n0g6=1.1 $fold
+    done
+    cmp "$dir/slow.json" "$dir/slow--no-fold.json"
+    simulate simulated $strategy --as-program --framework megatron-core --seq 1024
+    python "
+e, s = load('folded'), load('simulated')
+assert e['iter_time_s'] == s['iter_time_s'] and len(e['lists']) == len(s['lists'])
+for l in e['lists']:
+    parts = sum(p['time_s'] for p in l['computing']) + sum(p['waited_s'] for p in l['communication'])
+    assert parts + l['idle_s'] == e['iter_time_s'], l['name']
+    for p in l['communication']: # a device takes part in all that it waits for here
+        assert p['calls'] > 0 and p['size_bytes'] > 0 and p['hidden_s'] >= 0, p
+        if p['category'] == 'pipeline': assert (p['kind'], p['group_size']) == ('send', 2), p
+    for p in l['computing']:
+        if p['name'] == 'logits' and p['category'] == 'forward':
+            assert p['flops'] >= 2 * 1024 * 1024 * 50257 / 2 and p['bound'] == 'compute' and p['source'], p
+assert any(p['name'] == 'logits' for l in e['lists'] for p in l['computing'])
+assert len(e['lists']) == 1 or any(p['category'] == 'pipeline' and p['calls'] > 1 for l in e['lists'] for p in l['communication'])" ||
+      { echo "$strategy"; return 1; }
+  done
+}
+
 @test "bad input: one line, exit status 2" {
   job=(--platform "$platform" --model "$model" --gbs 32)
   good=pp=4,dp=4,tmp=1,mbs=1

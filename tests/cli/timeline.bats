@@ -54,6 +54,27 @@ E
     /usr/bin/python3 compare.py t.json t--no-fold.json
   done
   job=(--as-program --platform dgx-a100 --model gpt2-345m --gbs 32 --strategy pp=2,tmp=2,dp=2,sp=1,mbs=1)
+  # As traces of tuples: work of ops, layers, sends with those who send and receive, arrows to the passes that wait.
+  cat >full.py <<'E'
+import json, sys
+from collections import Counter
+def read(path):
+    trace = json.load(open(path))
+    events = trace["traceEvents"]
+    slices = [e for e in events if e["ph"] == "X"]
+    blocks = {e["name"] for e in slices if e["cat"] == "block"}
+    flops = sum(e["args"].get("flops", 0) for e in slices if e["args"]["category"] == "forward")
+    sends = Counter((e["pid"], e["args"]["bytes"], len(e["args"]["peers"])) for e in slices if e["cat"] == "pipeline")
+    return blocks, flops, sends, sum(e["ph"] == "f" for e in events), {k: v for k, v in trace["otherData"].items() if k != "command"}
+program, of_tuple = read(sys.argv[1]), read(sys.argv[2])
+assert program[0] >= {"embedding", "loss"} | {f"layer {i}" for i in range(24)}, program[0]
+assert of_tuple[0] - program[0] <= {"head"}, of_tuple[0] - program[0]  # of one op, with the embedding's table
+assert abs(program[1] / of_tuple[1] - 1) < 0.01, (program[1], of_tuple[1])
+assert program[2:] == of_tuple[2:] and sum(program[2].values()) == 2 * program[3] == 2 * 2 * 16, (program[2:], of_tuple[2:])
+E
+  "$PACELINE" simulate "${job[@]}" --trace p.json >/dev/null
+  "$PACELINE" simulate "${job[@]:1}" --trace q.json >/dev/null
+  /usr/bin/python3 full.py p.json q.json
   same "${job[@]}" --trace-microbatches 1-2
   "$PACELINE" simulate "${job[@]}" --trace all.json >/dev/null
   [ "$(stat -c %s t.json)" -lt $(($(stat -c %s all.json) / 3)) ]

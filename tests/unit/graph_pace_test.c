@@ -36,6 +36,9 @@ static void each_device_has_its_factor(void **state) {
   pl_error error = PL_ERROR_INIT;
   assert_int_equal(pl_graph_pace_take(&base, NULL, &arena, &pace, &error), PL_OK);
   assert_int_equal(pace.graph.n_segments, 2);
+  assert_int_equal(pace.graph.n_parts, 6);
+  for (uint32_t p = 0; p < 6; p++)
+    assert_int_equal(pace.part_of[p], p % 3);
   for (int again = 0; again < 2; again++) {
     pl_graph_pace_set(&pace, (const double[]){1.26, 0.5});
     assert_int_equal(pace.graph.tasks[0].ticks, 13 + 7 + 5);

@@ -207,7 +207,7 @@ static pl_code print(session *own, pl_error *error) {
 }
 
 /* What is said by the program, or of more runs than one, has no place beside it. */
-static pl_code simulate_program(pl_simulate_request *options, pl_error *error) {
+static pl_code simulate_program(pl_simulate_request *options, const char *command, pl_error *error) {
   bool file = options->program_path != NULL, tree = !file && pl_simulate_request_is_of_tree(options);
   if ((file && (options->strategy != NULL || options->inference)) || options->n_vary > 0 || options->sensitivity ||
       options->print_program || options->trace_ops != NULL || options->cost.tokens > 0 ||
@@ -223,6 +223,7 @@ static pl_code simulate_program(pl_simulate_request *options, pl_error *error) {
                                       .strategy = file || tree ? NULL : options->strategy,
                                       .trace_path = options->trace_path,
                                       .trace_microbatches = options->microbatches,
+                                      .command = command,
                                       .svg_path = options->svg_path,
                                       .force = options->force,
                                       .json = options->json,
@@ -245,7 +246,7 @@ int pl_cmd_simulate(int argc, char **argv) {
   if (own.command == NULL) own.command = "";
   pl_code code = pl_command_line_parse("simulate", &pl_simulate_request_argp, argc, argv, false, &options, &error);
   if (code == PL_OK && pl_simulate_request_is_by_program(&options)) {
-    code = simulate_program(&options, &error);
+    code = simulate_program(&options, own.command, &error);
   } else {
     if (code == PL_OK) code = simulate(&own, &error);
     if (code == PL_OK) code = print(&own, &error);

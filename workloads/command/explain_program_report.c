@@ -7,6 +7,8 @@
 #include "core/base/units.h"
 #include "core/system/command.h"
 #include "core/text/json_writer.h"
+#include "netmodel/collective/collective.h"
+#include "workloads/cost/op_cost.h"
 
 pl_code pl_explain_program_choose(const pl_explain_program_view *view, const pl_program_explanation *explanation,
                                   uint32_t *first, uint32_t *end, pl_error *error) {
@@ -50,33 +52,86 @@ static uint32_t shown(uint32_t n, uint32_t top) {
   return top > 0 && top < n ? top : n;
 }
 
+/* Lines are at most this long; a name that leaves no room for its row stands on a line of its own. */
+enum { LINE_COLUMNS = 120, COMPUTING_COLUMNS = 80, COMMUNICATION_COLUMNS = 92, NAME_LEAST = 16 };
+
+static int name_width(const pl_program_part *parts, uint32_t n, int others) {
+  size_t width = NAME_LEAST, most = (size_t)(LINE_COLUMNS - others);
+  for (uint32_t i = 0; i < n; i++)
+    if (strlen(parts[i].name) > width) width = strlen(parts[i].name);
+  return (int)(width < most ? width : most);
+}
+
+static void put_named(FILE *stream, const pl_program_part *part, int width) {
+  fprintf(stream, "  %-9s %-*s", pl_category_name((pl_category)part->category), width, part->name);
+  if ((int)strlen(part->name) > width) fprintf(stream, "\n  %-9s %-*s", "", width, "");
+}
+
+/* What calls have in common. */
+static const char *common(int32_t value, const char *name) {
+  return value == PL_PROGRAM_PART_NONE ? "-" : value == PL_PROGRAM_PART_MIXED ? "mixed" : name;
+}
+
+static const char *bound_of(const pl_program_part *part) {
+  return common(part->bound, part->bound >= 0 ? pl_cost_bound_name((pl_cost_bound)part->bound) : NULL);
+}
+
+static const char *source_of(const pl_program_part *part) {
+  return common(part->source, part->source >= 0 ? pl_cost_source_name((pl_cost_source)part->source) : NULL);
+}
+
+static const char *kind_of(const pl_program_part *part) {
+  return common(part->kind, part->kind >= 0 ? pl_collective_name((pl_collective_kind)part->kind) : NULL);
+}
+
 static void print_computing(FILE *stream, const pl_program_explanation *explanation, const pl_program_list *list,
                             uint32_t top) {
-  char text[2][PL_UNIT_TEXT_BYTES];
+  char text[4][PL_UNIT_TEXT_BYTES];
   uint32_t n = n_computing(list), most = shown(n, top);
-  fprintf(stream, "\n  %-9s %-40s %7s %9s %9s %8s\n", "computing", "what", "calls", "each", "all", "share");
+  int width = name_width(list->parts, most, COMPUTING_COLUMNS);
+  fprintf(stream, "\n  %-9s %-*s %7s %6s %8s %8s %8s %8s %-7s %s\n", "computing", width, "what", "calls", "FLOP",
+          "bytes", "each", "all", "share", "bound", "source");
   for (uint32_t i = 0; i < most; i++) {
     const pl_program_part *part = &list->parts[i];
-    double all_s = pl_ticks_to_s(part->time);
-    fprintf(stream, "  %-9s %-40s %7" PRIu64 " %9s %9s  %5.1f %%\n", pl_category_name((pl_category)part->category),
-            part->name, part->calls, pl_format_time(all_s / (double)part->calls, text[0]),
-            pl_format_time(all_s, text[1]), share_of(explanation, part->time));
+    double all_s = pl_ticks_to_s(part->time), calls = (double)part->calls;
+    bool works = part->bound != PL_PROGRAM_PART_NONE;
+    put_named(stream, part, width);
+    fprintf(stream, " %7" PRIu64 " %6s %8s %8s %8s  %5.1f %% %-7s %s\n", part->calls,
+            works ? pl_format_flops(part->flops / calls, text[0]) : "-",
+            works ? pl_format_bytes(part->bytes / calls, text[1]) : "-", pl_format_time(all_s / calls, text[2]),
+            pl_format_time(all_s, text[3]), share_of(explanation, part->time), bound_of(part), source_of(part));
   }
   print_more(stream, explanation, list->parts, most, n);
 }
 
+static const char *format_group(const pl_program_part *part, char text[PL_UNIT_TEXT_BYTES]) {
+  if (part->n_members < 0 || part->n_nodes < 0) return common(part->n_members, "mixed");
+  snprintf(text, PL_UNIT_TEXT_BYTES, "%" PRId32 " on %" PRId32, part->n_members, part->n_nodes);
+  return text;
+}
+
 static void print_communication(FILE *stream, const pl_program_explanation *explanation, const pl_program_list *list,
                                 uint32_t top) {
-  char text[2][PL_UNIT_TEXT_BYTES];
+  char text[5][PL_UNIT_TEXT_BYTES];
   uint32_t first = n_computing(list), n = list->n_parts - first, most = shown(n, top);
+  int width = name_width(list->parts + first, most, COMMUNICATION_COLUMNS);
   if (n == 0) return;
-  fprintf(stream, "\n  %-9s %-40s %7s %9s %9s %8s\n", "for", "communication", "calls", "each", "waited", "share");
+  fprintf(stream, "\n  %-9s %-*s %7s %8s %8s %8s %8s %8s  %-14s %s\n", "for", width, "communication", "calls", "size",
+          "each", "waited", "share", "hidden", "kind", "group");
   for (uint32_t i = first; i < first + most; i++) {
     const pl_program_part *part = &list->parts[i];
     double calls = (double)part->calls;
-    fprintf(stream, "  %-9s %-40s %7" PRIu64 " %9s %9s  %5.1f %%\n", pl_category_name((pl_category)part->category),
-            part->name, part->calls, part->calls > 0 ? pl_format_time(pl_ticks_to_s(part->run) / calls, text[0]) : "-",
-            pl_format_time(pl_ticks_to_s(part->time), text[1]), share_of(explanation, part->time));
+    put_named(stream, part, width);
+    pl_format_time(pl_ticks_to_s(part->time), text[0]);
+    if (part->calls == 0) {
+      fprintf(stream, " %-25s %8s  %5.1f %%\n", "without a part in it", text[0], share_of(explanation, part->time));
+      continue;
+    }
+    fprintf(stream, " %7" PRIu64 " %8s %8s %8s  %5.1f %% %8s  %-14s %s\n", part->calls,
+            pl_format_bytes(part->bytes / calls, text[1]), pl_format_time(pl_ticks_to_s(part->run) / calls, text[2]),
+            text[0], share_of(explanation, part->time),
+            pl_format_time(pl_ticks_to_s(pl_program_part_hidden(part)), text[3]), kind_of(part),
+            format_group(part, text[4]));
   }
   print_more(stream, explanation, list->parts + first, most, n);
 }
@@ -114,6 +169,17 @@ void pl_explain_program_print(FILE *stream, const pl_cluster *cluster, const pl_
 
 /* ---- JSON ---- */
 
+/* Figures of one call; what calls differ in is left out. */
+static void put_exchange(pl_json *json, const pl_program_part *part) {
+  pl_json_put_number(json, "run_s", pl_ticks_to_s(part->run));
+  if (part->calls == 0) return;
+  pl_json_put_number(json, "hidden_s", pl_ticks_to_s(pl_program_part_hidden(part)));
+  pl_json_put_number(json, "size_bytes", part->bytes / (double)part->calls);
+  if (part->kind >= 0) pl_json_put_string(json, "kind", kind_of(part));
+  if (part->n_members >= 0) pl_json_put_integer(json, "group_size", part->n_members);
+  if (part->n_nodes >= 0) pl_json_put_integer(json, "group_nodes", part->n_nodes);
+}
+
 static void put_parts(pl_json *json, const pl_program_list *list, bool computes, uint32_t top) {
   uint32_t n = 0;
   pl_json_key(json, computes ? "computing" : "communication");
@@ -126,7 +192,13 @@ static void put_parts(pl_json *json, const pl_program_list *list, bool computes,
     pl_json_put_string(json, "category", pl_category_name((pl_category)part->category));
     pl_json_put_integer(json, "calls", (int64_t)part->calls);
     pl_json_put_number(json, computes ? "time_s" : "waited_s", pl_ticks_to_s(part->time));
-    if (!computes) pl_json_put_number(json, "run_s", pl_ticks_to_s(part->run));
+    if (computes && part->bound != PL_PROGRAM_PART_NONE) {
+      pl_json_put_number(json, "flops", part->flops / (double)part->calls);
+      pl_json_put_number(json, "bytes", part->bytes / (double)part->calls);
+      pl_json_put_string(json, "bound", bound_of(part));
+      pl_json_put_string(json, "source", source_of(part));
+    }
+    if (!computes) put_exchange(json, part);
     pl_json_close_object(json);
   }
   pl_json_close_array(json);

@@ -66,17 +66,6 @@ static const char *slowed_by(const pl_explain_row *row) {
 
 /* ---- text ---- */
 
-static const char *format_flops(double flops, char text[PL_UNIT_TEXT_BYTES]) {
-  static const char *const units[] = {"", " k", " M", " G", " T", " P", " E"};
-  int unit = 0;
-  while (flops >= 999.5 && unit < 6) {
-    flops /= 1000;
-    unit++;
-  }
-  snprintf(text, PL_UNIT_TEXT_BYTES, "%.3g%s", flops, units[unit]);
-  return text;
-}
-
 static const char *format_ticks(pl_ticks ticks, char text[PL_UNIT_TEXT_BYTES]) {
   return pl_format_time(pl_ticks_to_s(ticks), text);
 }
@@ -100,7 +89,7 @@ static void print_kinds(const explain_output *output) {
     const pl_explain_kind *kind = &output->rows->kinds[at];
     fprintf(output->stream, "  %-24s", kind->name);
     if (kind->computes) {
-      fprintf(output->stream, " %9" PRIu64 " %10s %10s", kind->calls, format_flops(kind->flops, text[0]),
+      fprintf(output->stream, " %9" PRIu64 " %10s %10s", kind->calls, pl_format_flops(kind->flops, text[0]),
               pl_format_bytes(kind->bytes, text[1]));
     } else if (kind->calls > 0) {
       fprintf(output->stream, " %9" PRIu64 " %21s", kind->calls, "");
@@ -174,7 +163,7 @@ static void print_compute(const explain_output *output) {
     char shape[64], text[4][PL_UNIT_TEXT_BYTES];
     put_named(output->stream, pl_category_name((pl_category)op->category), name_of(op), name_width);
     fprintf(output->stream, " %6" PRIu64 " %-*s %6s %8s %7s %7s  %5.1f %% %-7s %s\n", time->calls, shape_width,
-            format_shape(op, shape), format_flops(per_call(time, time->flops), text[0]),
+            format_shape(op, shape), pl_format_flops(per_call(time, time->flops), text[0]),
             pl_format_bytes(per_call(time, time->bytes), text[1]),
             pl_format_time(per_call(time, pl_ticks_to_s(time->alone)), text[2]), format_ticks(time->run, text[3]),
             100 * share_of(output, time->run), pl_cost_bound_name(time->cost.bound),

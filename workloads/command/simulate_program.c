@@ -208,6 +208,24 @@ static pl_code ask_for_interval(pl_job_options *options, const pl_program_subjec
   return PL_OK;
 }
 
+enum { N_HEADER = 6 };
+
+/* As of strategies. */
+static void take_header(const pl_program_subject *of, pl_timeline_entry header[N_HEADER], pl_timeline_view *view) {
+  const pl_program_request *request = of->request;
+  const char *what = pl_program_report_what(request);
+  const pl_timeline_entry entries[N_HEADER] = {
+      {"program", "paceline " PACELINE_VERSION},
+      {"command", request->command},
+      {"model", request->program_path != NULL ? of->module.name : of->model.name},
+      {"platform", of->options->platform_path},
+      {"strategy", what != NULL ? what : ""},
+      {"microbatches", request->trace_microbatches != NULL ? request->trace_microbatches : "all"}};
+  memcpy(header, entries, sizeof entries);
+  view->header = header;
+  view->n_header = N_HEADER;
+}
+
 /* The program by itself, and once more beside the other jobs, whose timeline it is then. */
 static pl_code run(pl_job_options *options, const pl_program_subject *of, FILE *trace, pl_arena *arena,
                    pl_program_report *report, pl_error *error) {
@@ -253,6 +271,8 @@ static pl_code simulate(pl_job_options *options, const pl_program_request *reque
   PL_TRY(
       pl_trace_window_of(request->trace_microbatches, request->trace_path, of.launched.n_microbatches, &view, error));
   PL_TRY(open_trace(options, request, &file, &trace, error));
+  pl_timeline_entry header[N_HEADER];
+  if (trace != NULL) take_header(&of, header, &view);
   view.is_perfetto = trace != NULL && pl_timeline_is_perfetto(request->trace_path);
   options->simulate.view = &view;
   if (request->explain != NULL) options->simulate.of_program = &of.explanation;

@@ -14,6 +14,7 @@
 typedef struct pl_program_request {
   const char *program_path, *tree_path, *strategy, *trace_path; /* one of the first three */
   const char *trace_microbatches; /* of the trace only these; NULL: all (workloads/command/trace_window.h) */
+  const char *command;            /* as given, for the header of the trace */
   const char *svg_path;           /* NULL: no drawing */
   bool force, json, digest;
   FILE *stream;   /* where JSON goes; NULL: stdout */

@@ -446,7 +446,9 @@ pl_code pl_ir_graph_make(pl_ir_graph_maker *maker, const pl_ir_played *played, p
   made->sent = maker->folds ? maker->fold.sent : own->transfers.sent;
   made->lanes = pl_lane_making_finish(&own->lanes, own->builder);
   made->n_more = own->lanes.n_more;
-  return pl_graph_builder_freeze(own->builder, &made->graph, error);
+  PL_TRY(pl_graph_builder_freeze(own->builder, &made->graph, error));
+  PL_ASSERT(!own->options->names || own->n_origins == made->graph.n_parts);
+  return PL_OK;
 }
 
 pl_code pl_ir_graph_take(const pl_cluster *cluster, const pl_ir_module *module, const pl_ir_graph_options *options,

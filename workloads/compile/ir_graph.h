@@ -54,6 +54,13 @@ typedef struct pl_ir_within {
   pl_ticks ticks;
 } pl_ir_within;
 
+/* What a part of work is, of whom names are asked: a kernel and what it takes alone, per profile of the cluster. */
+typedef struct pl_ir_origin {
+  pl_op kernel;
+  const pl_ticks *ticks;
+  const uint8_t *sources, *bounds; /* pl_cost_source, pl_cost_bound */
+} pl_ir_origin;
+
 typedef struct pl_ir_graph {
   pl_graph graph;
   pl_lanes lanes;                             /* where something is left out */
@@ -69,6 +76,8 @@ typedef struct pl_ir_graph {
   const pl_ir_within *insides; /* likewise */
   uint32_t n_insides;
   const pl_ir_sent *sent; /* per transfer spec of the graph */
+  /* Per part of the graph; NULL: names are not asked for. NULL of one: no kernel, as what a host is late by. */
+  const pl_ir_origin *const *origins;
 } pl_ir_graph;
 
 /* What the processors of a node take to update a parameter of theirs with Adam, all of them at it: DeepSpeed's CPU-Adam

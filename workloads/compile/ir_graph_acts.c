@@ -36,8 +36,21 @@ static bool is_segment(const pl_ir_graphing *own, uint32_t segment, const pl_par
   return at == n;
 }
 
+/* Of the parts that the builder has been given. False: no memory. */
+static bool add_origins(pl_ir_graphing *own, const pl_ir_origin *const *origins, uint32_t n) {
+  pl_ir_graph *made = own->made;
+  if (origins == NULL) return true;
+  const pl_ir_origin **grown = (const pl_ir_origin **)pl_arena_grown(
+      own->arena, (const void *)made->origins, own->n_origins, n, sizeof *grown, &own->room_made_origins);
+  if (grown == NULL) return false;
+  memcpy((void *)(grown + own->n_origins), (const void *)origins, n * sizeof *grown);
+  own->n_origins += n;
+  made->origins = grown;
+  return true;
+}
+
 /* One that has been in the graph before, if there is: passes of a chunk compute the same, microbatch by microbatch. */
-static uint32_t segment_of(pl_ir_graphing *own, const pl_part *parts, uint32_t n) {
+static uint32_t segment_of(pl_ir_graphing *own, const pl_part *parts, const pl_ir_origin *const *origins, uint32_t n) {
   uint64_t hash = hash_of_parts(parts, n);
   uint32_t probe = 0;
   const uint32_t *known;
@@ -47,12 +60,13 @@ static uint32_t segment_of(pl_ir_graphing *own, const pl_part *parts, uint32_t n
   if (made == NULL) return PL_NONE;
   *made = pl_graph_builder_segment(own->builder, parts, n);
   if (*made == PL_NONE) return PL_NONE; /* the builder knows why */
+  if (!add_origins(own, origins, n)) return PL_NONE;
   return pl_hash_index_put(&own->segments, hash, made, own->arena) ? *made : PL_NONE;
 }
 
 static const uint32_t *segments_of(pl_ir_graphing *own, pl_ir_stretch *stretch) {
   for (uint32_t i = 0; i < stretch->n_kinds && stretch->graph != own->graph; i++)
-    stretch->segments[i] = segment_of(own, stretch->parts[i], stretch->n_parts);
+    stretch->segments[i] = segment_of(own, stretch->parts[i], stretch->origins, stretch->n_parts);
   stretch->graph = own->graph;
   return stretch->segments;
 }

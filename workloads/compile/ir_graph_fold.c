@@ -313,6 +313,7 @@ static pl_code take_table(pl_ir_graphing *own) {
     const pl_quotient_transfer *class = &quotient->transfers[c];
     uint32_t spec = fold->specs[fold->folding.fold.transfers.first[c]];
     sent[c] = own->transfers.sent[spec];
+    sent[c].n_alike = fold->folding.fold.transfers.size[c];
     specs[c] = own->transfers.specs[spec];
     specs[c].first_use = class->first_use;
     specs[c].n_uses = class->n_uses;

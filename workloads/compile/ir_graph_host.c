@@ -168,5 +168,5 @@ pl_code pl_ir_graph_wait_for_host(pl_ir_graphing *own, int32_t function) {
     else
       own->late_ticks[p] += (pl_ticks)own->times * ticks[p];
   }
-  return pl_ir_graph_part(own, own->category, ticks, PL_NONE) ? PL_OK : pl_ir_graph_no_memory(own);
+  return pl_ir_graph_part(own, own->category, ticks, PL_NONE, NULL) ? PL_OK : pl_ir_graph_no_memory(own);
 }

@@ -38,9 +38,10 @@ typedef struct pl_ir_price {
   const char *name;
   pl_ticks *ticks;
   pl_op kernel;
-  uint8_t *sources;  /* pl_cost_source, likewise */
-  uint64_t n_runs;   /* on each device of the class that is made */
-  uint64_t n_on_all; /* on all its devices together */
+  uint8_t *sources;           /* pl_cost_source, likewise */
+  const pl_ir_origin *origin; /* all this, where names are asked for */
+  uint64_t n_runs;            /* on each device of the class that is made */
+  uint64_t n_on_all;          /* on all its devices together */
 } pl_ir_price;
 
 /* A value: computed here, or on its way. NULL tasks: computed. */
@@ -177,6 +178,7 @@ typedef struct pl_ir_message {
 typedef struct pl_ir_stretch {
   uint32_t n_parts, n_kinds;
   const pl_part **parts;
+  const pl_ir_origin **origins; /* of the parts of each kind; NULL: nobody asks */
   bool is_fused;
   uint32_t graph; /* whose segments these are */
   uint32_t *segments;
@@ -286,8 +288,9 @@ typedef struct pl_ir_graphing {
                                    the one before */
   /* What has been computed since the last task was made, as parts, per profile of the cluster. */
   pl_part *parts[PL_IR_GRAPH_PROFILES_MAX];
-  uint32_t n_parts, room_parts;
-  pl_hash_index segments; /* by their parts */
+  const pl_ir_origin **origins;                                             /* of them, where names are asked for */
+  uint32_t n_parts, room_parts, room_origins, n_origins, room_made_origins; /* the latter two: of the graph's parts */
+  pl_hash_index segments;                                                   /* by their parts */
   /* Tasks, per device, that what is computed next waits for. */
   uint32_t **awaited;
   uint32_t n_awaited, room_awaited;
@@ -331,8 +334,9 @@ pl_code pl_ir_graph_await(pl_ir_graphing *own, pl_ir_arrival *value);
 
 /* An op's price; NULL: no memory. Of the function and pass that run. */
 const pl_ir_price *pl_ir_graph_price(pl_ir_graphing *own, const pl_ir_op *op);
-/* A stretch of time more, by profile. False: no memory. */
-bool pl_ir_graph_part(pl_ir_graphing *own, pl_category category, const pl_ticks *ticks, uint32_t name);
+/* A stretch of time more, by profile; `origin` NULL: it is no kernel. False: no memory. */
+bool pl_ir_graph_part(pl_ir_graphing *own, pl_category category, const pl_ticks *ticks, uint32_t name,
+                      const pl_ir_origin *origin);
 
 /* ---- ir_graph_spending.c: what a class computed, as its list was made ---- */
 /* Behind its list: FLOPs, and what options->spendings asks for. */

@@ -23,8 +23,13 @@ static const bool *made_again(pl_ir_graphing *own, int32_t function) {
 /* Of an op that nobody has asked for before. */
 static __attribute__((noinline)) pl_ir_price *find_price(pl_ir_graphing *own, const pl_ir_op *op, pl_ir_price *price) {
   pl_ticks *ticks = PL_TAKE(own->arena, pl_ticks, own->cluster->n_profiles);
-  uint8_t *sources = PL_TAKE(own->arena, uint8_t, own->cluster->n_profiles);
-  if (ticks == NULL || sources == NULL) return NULL;
+  uint8_t *sources = PL_TAKE(own->arena, uint8_t, own->cluster->n_profiles), *bounds = NULL;
+  pl_ir_origin *origin = NULL;
+  if (own->options->names) {
+    bounds = PL_TAKE(own->arena, uint8_t, own->cluster->n_profiles);
+    origin = PL_TAKE(own->arena, pl_ir_origin, 1);
+  }
+  if (own->arena->failed) return NULL;
   pl_category category = own->category;
   if (category == PL_CATEGORY_BACKWARD) {
     const bool *again = made_again(own, own->function);
@@ -44,7 +49,11 @@ static __attribute__((noinline)) pl_ir_price *find_price(pl_ir_graphing *own, co
     price->flops = price->kernel.flops;
     ticks[p] = pl_ticks_from_s(time.time_s);
     sources[p] = (uint8_t)time.source;
+    if (bounds != NULL) bounds[p] = (uint8_t)time.bound;
   }
+  if (origin != NULL)
+    *origin = (pl_ir_origin){.kernel = price->kernel, .ticks = ticks, .sources = sources, .bounds = bounds};
+  price->origin = origin;
   return price;
 }
 
@@ -74,8 +83,15 @@ static uint32_t name_of(pl_ir_graphing *own, const pl_ir_op *op, const char *oth
 }
 
 /* One more part on every profile; `ticks` by profile. */
-bool pl_ir_graph_part(pl_ir_graphing *own, pl_category category, const pl_ticks *ticks, uint32_t name) {
+bool pl_ir_graph_part(pl_ir_graphing *own, pl_category category, const pl_ticks *ticks, uint32_t name,
+                      const pl_ir_origin *origin) {
   uint32_t room = own->room_parts;
+  if (own->options->names) {
+    own->origins = (const pl_ir_origin **)pl_arena_grown(own->arena, (const void *)own->origins, own->n_parts, 1,
+                                                         sizeof *own->origins, &own->room_origins);
+    if (own->origins == NULL) return false;
+    own->origins[own->n_parts] = origin;
+  }
   for (uint32_t p = 0; p < own->cluster->n_profiles; p++) {
     own->room_parts = room;
     own->parts[p] =
@@ -94,7 +110,7 @@ static bool launch_update(pl_ir_graphing *own, uint32_t name) {
   for (uint32_t p = 0; p < own->cluster->n_profiles; p++)
     ticks[p] = pl_ticks_from_s(pl_optimizer_cost(&own->cluster->profiles[p], 1, 0).time_s);
   own->updates = true;
-  return pl_ir_graph_part(own, own->category, ticks, name);
+  return pl_ir_graph_part(own, own->category, ticks, name, NULL);
 }
 
 bool pl_ir_graph_compute(pl_ir_graphing *own, const pl_ir_op *op) {
@@ -103,7 +119,7 @@ bool pl_ir_graph_compute(pl_ir_graphing *own, const pl_ir_op *op) {
   if (!price->computes) return true;
   uint32_t name = own->options->names ? name_of(own, op, price->name) : PL_NONE;
   if (price->is_update && !own->updates && !launch_update(own, name)) return false;
-  if (!pl_ir_graph_part(own, (pl_category)price->kernel.category, price->ticks, name)) return false;
+  if (!pl_ir_graph_part(own, (pl_category)price->kernel.category, price->ticks, name, price->origin)) return false;
   if (own->noted != NULL) return pl_ir_graph_note_run(own, price);
   uint64_t n_on_all = pl_ir_graph_present(own) * own->times;
   own->made->n_kernels += n_on_all;
@@ -124,6 +140,11 @@ static bool take_stretch(pl_ir_graphing *own, pl_ir_stretch *made) {
     if (copy == NULL) return false;
     memcpy(copy, own->parts[p], own->n_parts * sizeof *copy);
     made->parts[p] = copy;
+  }
+  if (own->options->names && !own->arena->failed) {
+    made->origins = PL_TAKE(own->arena, const pl_ir_origin *, own->n_parts);
+    if (made->origins != NULL)
+      memcpy((void *)made->origins, (const void *)own->origins, own->n_parts * sizeof *made->origins);
   }
   return !own->arena->failed;
 }

@@ -146,7 +146,12 @@ pl_code pl_ir_transfers_collective(pl_ir_transfers *own, pl_collective_kind kind
   pl_fluid_collective fluid;
   PL_TRY(pl_collective_fluid(group->group, kind, size_bytes, own->arena, &fluid, error));
   PL_TRY(pl_fluid_collective_merge(own->cluster, own->arena, &fluid, error));
-  const pl_ir_sent is = {.group = group->group, .kind = kind, .size_bytes = size_bytes};
+  const pl_ir_sent is = {.group = group->group,
+                         .kind = kind,
+                         .size_bytes = size_bytes,
+                         .members = group->members,
+                         .n_members = group->n,
+                         .n_alike = 1};
   PL_TRY(add_spec(own, &fluid, &is, spec, error));
   *progress_bytes = fluid.progress_bytes;
   known_spec *made = PL_TAKE(own->arena, known_spec, 1);
@@ -168,7 +173,11 @@ pl_code pl_ir_transfers_host(pl_ir_transfers *own, uint32_t device, bool out, ui
                        own->arena, &uses, &flow.spec, error));
   flow.spec.source = flow.spec.destination = PL_NONE;
   flow.uses = uses;
-  PL_TRY(add_spec(own, &flow, &(pl_ir_sent){.group = NULL}, spec, error));
+  uint32_t *member = PL_TAKE(own->arena, uint32_t, 1);
+  if (member == NULL) return no_memory(error);
+  *member = place;
+  const pl_ir_sent is = {.group = NULL, .members = member, .n_members = 1, .n_alike = 1};
+  PL_TRY(add_spec(own, &flow, &is, spec, error));
   *known = *spec + 1;
   return PL_OK;
 }

@@ -12,6 +12,9 @@ typedef struct pl_ir_sent {
   const pl_collective_group *group; /* NULL: a copy between a device and its host */
   pl_collective_kind kind;
   double size_bytes;
+  const uint32_t *members; /* devices of the cluster; of a send who sends, then who receives */
+  uint32_t n_members;
+  uint32_t n_alike; /* so many transfers; of a folded graph the members are those of one */
 } pl_ir_sent;
 
 typedef struct pl_ir_transfers {

@@ -11,10 +11,21 @@ typedef struct pl_program_part {
   const char *name;
   uint8_t category; /* pl_category */
   bool computes;
-  uint64_t calls; /* communication: 0, where the device waited for what it had no part in */
-  pl_ticks time;  /* computing: as it ran; communication: what the device waited for it */
-  pl_ticks run;   /* communication: from start to end, of all calls */
+  uint64_t calls;      /* communication: 0, where the device waited for what it had no part in */
+  pl_ticks time;       /* computing: as it ran; communication: what the device waited for it */
+  pl_ticks run;        /* communication: from start to end, of all calls */
+  pl_ticks foreign;    /* communication: of `time`, for calls that the device has no part in */
+  double flops, bytes; /* of all calls: work, and traffic to device memory; communication: sizes */
+  /* Of calls of a kernel pl_cost_bound and pl_cost_source, of communication pl_collective_kind, devices and nodes;
+   * PL_PROGRAM_PART_MIXED: they differ; PL_PROGRAM_PART_NONE: there is none. */
+  int32_t bound, source, kind, n_members, n_nodes;
 } pl_program_part;
+
+enum { PL_PROGRAM_PART_NONE = -1, PL_PROGRAM_PART_MIXED = -2 };
+
+static inline pl_ticks pl_program_part_hidden(const pl_program_part *part) {
+  return part->run - (part->time - part->foreign);
+}
 
 /* Of one list of the program the device that is idle least. */
 typedef struct pl_program_list {
@@ -33,7 +44,8 @@ typedef struct pl_program_explanation {
 
 /* Of a run of the module's graph, which may be folded and has names, with parts and charges recorded. Memory from
  * `arena`. */
-pl_code pl_program_explanation_take(const pl_ir_module *module, const pl_ir_graph *made, const pl_engine_result *result,
-                                    pl_arena *arena, pl_program_explanation *explanation, pl_error *error);
+pl_code pl_program_explanation_take(const pl_cluster *cluster, const pl_ir_module *module, const pl_ir_graph *made,
+                                    const pl_engine_result *result, pl_arena *arena,
+                                    pl_program_explanation *explanation, pl_error *error);
 
 #endif

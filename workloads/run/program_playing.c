@@ -62,6 +62,17 @@ static void factors_of(const pl_graph *graph, const double *factor, double *of_g
     of_graph[d] = factor[graph->devices[d].device];
 }
 
+/* Of the parts of a graph at paces of its own, from those of its base. */
+static pl_code take_origins(playing *own, const pl_graph_pace *pace) {
+  if (own->made.origins == NULL) return PL_OK;
+  const pl_ir_origin **origins = PL_TAKE(own->arena, const pl_ir_origin *, pace->graph.n_parts + 1);
+  if (origins == NULL) return pl_fail_memory(own->error, "the paces of the devices");
+  for (uint32_t p = 0; p < pace->graph.n_parts; p++)
+    origins[p] = own->made.origins[pace->part_of[p]];
+  own->made.origins = origins;
+  return PL_OK;
+}
+
 /* At the paces of devices by name. */
 static pl_code slow_down(playing *own) {
   const uint32_t n = own->cluster->n_devices;
@@ -76,7 +87,7 @@ static pl_code slow_down(playing *own) {
   factors_of(base, factor, of_graph);
   pl_graph_pace_set(&pace, of_graph);
   own->made.graph = pace.graph;
-  return PL_OK;
+  return take_origins(own, &pace);
 }
 
 /* What lists take longer than on the network alone may be as much of them: GPT-3 175B over 4 stages recurs by the list

@@ -6,45 +6,15 @@
 
 #include "core/base/units.h"
 #include "core/engine/engine.h"
-#include "core/engine/timeline_perfetto.h"
 #include "core/engine/timeline_svg.h"
 #include "workloads/run/explain_program.h"
 #include "workloads/run/program_interval.h"
 #include "workloads/run/program_playing.h"
+#include "workloads/run/program_timeline.h"
 #include "workloads/run/tree_prices.h"
 
 static bool has_interval(const pl_simulate_options *options) {
   return options->residuals != NULL && options->program_aspects != NULL;
-}
-
-/* "device 5: stage1", and of a class of devices that are alike its first, "(stands for 128 devices)". */
-static const char *name_of_device(const pl_ir_module *module, uint32_t device, uint32_t n_alike, pl_arena *arena) {
-  const char *list = "";
-  for (int32_t c = 0; c < module->n_classes; c++)
-    if (pl_ir_class_has(module, &module->classes[c], device)) list = module->classes[c].name;
-  if (n_alike == 1) return pl_arena_printf(arena, "device %u: %s", device, list);
-  return pl_arena_printf(arena, "device %u: %s (stands for %u devices)", device, list, n_alike);
-}
-
-static pl_code write_trace(const pl_ir_module *module, const pl_ir_graph *made, const pl_engine_result *result,
-                           const pl_simulate_options *options, pl_arena *arena, pl_error *error) {
-  uint32_t n = made->graph.n_devices, *first = PL_TAKE(arena, uint32_t, n), *n_alike = PL_TAKE(arena, uint32_t, n);
-  const char **names = PL_TAKE(arena, const char *, n);
-  const uint32_t *places = pl_ir_places_take(module, arena);
-  if (arena->failed || places == NULL) return pl_fail_memory(error, "the timeline");
-  for (uint32_t d = pl_ir_mesh_devices(&module->mesh); d-- > 0;) {
-    if (places[d] == PL_IR_NOWHERE) continue;
-    uint32_t number = made->device_class != NULL ? made->device_class[d] : d;
-    first[number] = d;
-    n_alike[number]++;
-  }
-  for (uint32_t number = 0; number < n; number++) {
-    names[number] = name_of_device(module, first[number], n_alike[number] > 0 ? n_alike[number] : 1, arena);
-    if (names[number] == NULL) return pl_fail_memory(error, "the timeline");
-  }
-  pl_timeline_view view = options->view != NULL ? *options->view : (pl_timeline_view){0};
-  view.device = names;
-  return pl_timeline_write(options->trace, &made->graph, result, &view, error);
 }
 
 /* Of each list its first device. */
@@ -143,9 +113,10 @@ pl_code pl_simulate_program(const pl_cluster *cluster, const pl_ir_module *modul
     PL_TRY(pl_program_interval_take(cluster, module, made, result, options->residuals, options->program_aspects, arena,
                                     &report->interval, error));
   if (options->of_program != NULL)
-    PL_TRY(pl_program_explanation_take(module, made, result, arena, options->of_program, error));
+    PL_TRY(pl_program_explanation_take(cluster, module, made, result, arena, options->of_program, error));
   if (options->diagram != NULL) PL_TRY(write_diagram(module, made, result, options, arena, error));
-  return options->trace != NULL ? write_trace(module, made, result, options, arena, error) : PL_OK;
+  if (options->trace == NULL) return PL_OK;
+  return pl_program_timeline_write(cluster, module, made, result, options, arena, error);
 }
 
 double pl_program_peak_flops(const pl_cluster *cluster, const pl_program_report *report, pl_dtype dtype) {
