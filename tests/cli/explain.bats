@@ -234,6 +234,8 @@ for l in e['lists']:
     for p in l['computing']:
         if p['name'] == 'logits' and p['category'] == 'forward':
             assert p['flops'] >= 2 * 1024 * 1024 * 50257 / 2 and p['bound'] == 'compute' and p['source'], p
+def host(name): return [sum(p['time_s'] for p in l['computing'] if p['category'] == 'host') for l in load(name)['lists']]
+assert all(abs(b - a) <= 0.01 * a for a, b in zip(host('folded'), host('slow'))), (host('folded'), host('slow')) # but for overlap
 assert any(p['name'] == 'logits' for l in e['lists'] for p in l['computing'])
 assert len(e['lists']) == 1 or any(p['category'] == 'pipeline' and p['calls'] > 1 for l in e['lists'] for p in l['communication'])" ||
       { echo "$strategy"; return 1; }

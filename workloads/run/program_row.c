@@ -188,7 +188,7 @@ static void say_speed(const pl_program_candidate *c, const pl_program_report *re
 static void say_shares(const pl_program_report *report, pl_result_row *row) {
   const double *spent_s = report->spent_s;
   row->compute_s = spent_s[PL_CATEGORY_FORWARD] + spent_s[PL_CATEGORY_RECOMPUTE] + spent_s[PL_CATEGORY_BACKWARD] +
-                   spent_s[PL_CATEGORY_OPTIMIZER];
+                   spent_s[PL_CATEGORY_OPTIMIZER] + spent_s[PL_CATEGORY_HOST];
   row->tensor_comm_s = spent_s[PL_CATEGORY_TENSOR];
   row->pipeline_comm_s = spent_s[PL_CATEGORY_PIPELINE];
   row->data_comm_s = spent_s[PL_CATEGORY_DATA];
