@@ -66,6 +66,29 @@ refuses() {
   refuses "torch_dtype bf16 of the model: TitanXp does not compute in it; what every GPU here does, for --dtype: fp32, fp16" --model "$dir/own.json"
 }
 
+@test "--fp8: how much of the work is in it is said, and the MFU counts each type at its own peak" {
+  # Llama 3 8B: weights of a layer 2 (2 h h + 2 h 1024 + 3 h f) a token, attention 4 s h, the head 2 h v.
+  platform=platforms/dgx-h100.xml strategy=pp=1,dp=8,tmp=1,mbs=1,zero=3
+  local llama=(--model workloads/models/llama-3-8b.json --seq 4096)
+  says "bf16 with fp8 products" "% of the products' work: layers' weights (" "stay bf16); the MFU counts each" -- "${llama[@]}" --fp8
+  says "bf16 with no fp8 products" "none of the products: it is for layers' weights" -- --model workloads/models/mlp-1b.json --dtype bf16 --fp8
+  says "bf16 with no fp8 products" -- --model workloads/models/dlrm-516m.json --dtype bf16 --fp8 --strategy workloads/strategies/dlrm-rows.yaml
+  for how in "" --as-program; do
+    # shellcheck disable=SC2086
+    "$PACELINE" simulate --platform "$platform" --gbs 8 --strategy "$strategy" "${llama[@]}" --fp8 --json $how >"$dir/narrow.json"
+    /usr/bin/python3 - "$dir/narrow.json" <<'E'
+import json, sys
+row = json.load(open(sys.argv[1]))
+h, f, v, s, layers = 4096, 14336, 128256, 4096, 32
+weights, others = layers * 2 * (2 * h * h + 2 * h * 1024 + 3 * h * f), layers * 4 * s * h + 2 * h * v
+share = weights / (weights + others)
+assert abs(row["narrow_share"] - share) < 1e-9, (row["narrow_share"], share)
+ideal_s = 3 * s * (weights / 1979e12 + others / 989e12)  # a sequence a GPU
+assert abs(row["mfu"] * row["iter_time_s"] / ideal_s - 1) < 1e-9, (row["mfu"], ideal_s / row["iter_time_s"])
+E
+  done
+}
+
 @test "quantization_config is used or refused, never passed over" {
   local most='"torch_dtype": "bfloat16", "max_position_embeddings": 2048'
   model own "$most, \"quantization_config\": {\"quant_method\": \"fp8\", \"fmt\": \"e4m3\"}"

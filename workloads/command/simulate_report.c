@@ -1,5 +1,6 @@
 /* See workloads/command/simulate_report.h. */
 #include "workloads/command/simulate_report.h"
+#include "workloads/lower/block_program.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -13,7 +14,14 @@
 #include "workloads/command/job_options.h"
 #include "workloads/cost/op_profile.h"
 
-void pl_simulate_model_print(FILE *stream, const pl_model *model, const pl_job *job, const pl_job_origin *origin) {
+static void print_types(FILE *stream, const pl_job *job, double narrow_share) {
+  fprintf(stream, " per iteration, %s", pl_dtype_name(job->dtype));
+  if (job->fp8) fprintf(stream, " with %s%s products", narrow_share > 0 ? "" : "no ", job->fp4 ? "fp4" : "fp8");
+  putc('\n', stream);
+}
+
+void pl_simulate_model_print(FILE *stream, const pl_model *model, const pl_job *job, const pl_job_origin *origin,
+                             double narrow_share) {
   char figure[PL_UNIT_TEXT_BYTES];
   double parameters = model->count.parameters;
   bool is_large = parameters >= 1e9;
@@ -23,10 +31,7 @@ void pl_simulate_model_print(FILE *stream, const pl_model *model, const pl_job *
     fputs(" samples", stream);
   else
     fprintf(stream, " sequences of %" PRId64 " tokens", job->seq);
-  fprintf(stream, " per iteration, %s%s\n", pl_dtype_name(job->dtype),
-          job->fp4   ? " with fp4 products"
-          : job->fp8 ? " with fp8 products"
-                     : "");
+  print_types(stream, job, narrow_share);
   pl_job_origin_print(stream, 17, model, job, origin);
 }
 
@@ -48,10 +53,21 @@ void pl_simulate_idle_print(FILE *stream, const pl_cluster *cluster, uint32_t n_
   if (n_idle > 0) fprintf(stream, "idle             %" PRIu32 " of %" PRIu32 " GPUs\n", n_idle, cluster->n_devices);
 }
 
+static double narrow_share_of(const pl_simulate_subject *subject) {
+  const pl_job *job = subject->job;
+  return job->fp8 ? pl_model_narrow_share(subject->model, job->dtype, job->fp4, job->seq) : 0;
+}
+
+void pl_simulate_narrow_json(pl_json *json, const pl_job *job, double narrow_share) {
+  if (!job->fp8) return;
+  pl_json_put_boolean(json, job->fp4 ? "fp4" : "fp8", true);
+  pl_json_put_number(json, "narrow_share", narrow_share);
+}
+
 void pl_simulate_subject_print(FILE *stream, const pl_simulate_subject *subject) {
   const pl_cluster *cluster = subject->cluster;
   if (subject->launch != NULL) pl_launch_print(stream, subject->launch);
-  pl_simulate_model_print(stream, subject->model, subject->job, subject->origin);
+  pl_simulate_model_print(stream, subject->model, subject->job, subject->origin, narrow_share_of(subject));
   pl_simulate_platform_print(stream, cluster);
   char *text = pl_strategy_text(subject->strategy, subject->model);
   fprintf(stream, "strategy         %s\n", text == NULL ? "" : text);
@@ -319,7 +335,7 @@ void pl_simulate_subject_json(pl_json *json, const pl_simulate_subject *subject,
   pl_json_put_integer(json, "gbs", subject->job->gbs);
   pl_json_put_integer(json, "seq", subject->job->seq);
   pl_json_put_string(json, "dtype", pl_dtype_name(subject->job->dtype));
-  if (subject->job->fp8) pl_json_put_boolean(json, subject->job->fp4 ? "fp4" : "fp8", true);
+  pl_simulate_narrow_json(json, subject->job, narrow_share_of(subject));
   pl_job_origin_json(json, subject->model, subject->origin);
   char assumed[PL_ASSUMED_TEXT_BYTES];
   if (subject->strategy->assumed != 0)

@@ -29,7 +29,11 @@ typedef struct pl_simulate_subject {
 } pl_simulate_subject;
 
 /* The lines of a model with its job, and of a platform; which of its GPUs are idle, where any is. */
-void pl_simulate_model_print(FILE *stream, const pl_model *model, const pl_job *job, const pl_job_origin *origin);
+/* `narrow_share` of the work of products in fp8 or NVFP4, of a job that asks for them. */
+void pl_simulate_model_print(FILE *stream, const pl_model *model, const pl_job *job, const pl_job_origin *origin,
+                             double narrow_share);
+/* "fp8" or "fp4", and "narrow_share"; nothing of a job in one type. */
+void pl_simulate_narrow_json(pl_json *json, const pl_job *job, double narrow_share);
 void pl_simulate_platform_print(FILE *stream, const pl_cluster *cluster);
 void pl_simulate_idle_print(FILE *stream, const pl_cluster *cluster, uint32_t n_used);
 /* One line each of what was found; throughput without tokens where a sample is one. */

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "workloads/language/ir_product.h"
 #include "workloads/language/ir_routing.h"
 
 enum { OPERANDS_MAX = 64 };
@@ -35,6 +36,7 @@ double pl_ir_op_bytes(const pl_ir_mesh *mesh, const pl_ir_function *function, co
 
 static void add(pl_ir_work *to, const pl_ir_work *more) {
   to->product_flops += more->product_flops;
+  to->narrow_flops += more->narrow_flops;
   to->attention_flops += more->attention_flops;
   to->other_flops += more->other_flops;
   to->bytes += more->bytes;
@@ -65,6 +67,7 @@ static pl_ir_work work_of(const pl_ir_module *module, const pl_ir_routing *routi
     bool is_product = strcmp(row, "product") == 0 || strncmp(row, "convolution", strlen("convolution")) == 0 ||
                       strstr(row, "_scan") != NULL;
     *(is_product ? &work.product_flops : is_attention ? &work.attention_flops : &work.other_flops) += flops;
+    if (pl_ir_attribute_find(op, PL_IR_PRODUCT_NARROW) != NULL) work.narrow_flops += flops;
     work.bytes += pl_ir_op_bytes(&module->mesh, function, op);
   }
   return work;

@@ -6,6 +6,7 @@
 
 typedef struct pl_ir_work {
   double product_flops;   /* of `product`, convolutions and scans */
+  double narrow_flops;    /* of these, in a narrow type of their own */
   double attention_flops; /* of attention and its derivative: pairs that the mask leaves */
   double other_flops;
   double bytes; /* operands read and results written, each op for itself */
@@ -15,6 +16,11 @@ typedef struct pl_ir_work {
 double pl_ir_op_flops(const pl_ir_mesh *mesh, const pl_ir_function *function, const pl_ir_op *op);
 /* Bytes of its operands and results there. */
 double pl_ir_op_bytes(const pl_ir_mesh *mesh, const pl_ir_function *function, const pl_ir_op *op);
+/* Of products and attention what is narrow; 0: there are none. */
+static inline double pl_ir_work_narrow_share(const pl_ir_work *work) {
+  double all = work->product_flops + work->attention_flops;
+  return all > 0 ? work->narrow_flops / all : 0;
+}
 /* Of a function on one device, through its calls; calls themselves cost nothing. */
 pl_ir_work pl_ir_function_work(const pl_ir_module *module, int32_t function);
 

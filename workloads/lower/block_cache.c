@@ -43,7 +43,7 @@ void pl_block_cache_begin(pl_block_cache *cache, const pl_cluster *cluster, cons
   cache->cluster = cluster;
   cache->model = model;
   cache->programs = cache->prices = cache->cuts = (pl_hash_index){0};
-  cache->flops_seq = 0;
+  cache->flops_seq = cache->narrow_seq = 0;
 }
 
 static pl_code no_memory(pl_error *error) {
@@ -158,4 +158,16 @@ double pl_block_cache_flops(pl_block_cache *cache, const pl_model *model, int64_
     cache->flops_seq = seq;
   }
   return cache->flops;
+}
+
+double pl_block_cache_narrow_share(pl_block_cache *cache, const pl_model *model, pl_dtype dtype, bool fp4,
+                                   int64_t seq) {
+  if (cache == NULL || cache->model != model) return pl_model_narrow_share(model, dtype, fp4, seq);
+  if (cache->narrow_seq != seq || cache->narrow_dtype != dtype || cache->narrow_fp4 != fp4) {
+    cache->narrow_share = pl_model_narrow_share(model, dtype, fp4, seq);
+    cache->narrow_seq = seq;
+    cache->narrow_dtype = dtype;
+    cache->narrow_fp4 = fp4;
+  }
+  return cache->narrow_share;
 }

@@ -28,6 +28,10 @@ typedef struct pl_block_cache {
   pl_block_functions functions;
   int64_t flops_seq; /* sequence length of `flops`; 0: not counted yet */
   double flops;
+  int64_t narrow_seq; /* likewise, of `narrow_share`, which holds for this type and NVFP4 or fp8 */
+  double narrow_share;
+  pl_dtype narrow_dtype;
+  bool narrow_fp4;
   uint64_t n_found, n_made; /* for tests and curiosity */
 } pl_block_cache;
 
@@ -58,5 +62,7 @@ void pl_block_cache_keep_cut(pl_block_cache *cache, const pl_block_program *bloc
 
 /* As pl_model_flops_per_sequence, which is what happens without a cache. */
 double pl_block_cache_flops(pl_block_cache *cache, const pl_model *model, int64_t seq);
+/* As pl_model_narrow_share, likewise. */
+double pl_block_cache_narrow_share(pl_block_cache *cache, const pl_model *model, pl_dtype dtype, bool fp4, int64_t seq);
 
 #endif

@@ -85,3 +85,31 @@ double pl_model_flops_per_sequence(const pl_model *model, int64_t seq) {
   }
   return 3 * forward;
 }
+
+/* ---- of a narrow type ---- */
+
+double pl_model_narrow_share(const pl_model *model, pl_dtype dtype, bool fp4, int64_t seq) {
+  const pl_block_shard shard = {.tmp = 1, .mbs = 1, .seq = seq, .dtype = dtype, .flash = true, .fp8 = true, .fp4 = fp4};
+  double all = 0, narrow = 0;
+  pl_arena arena;
+  pl_error error = PL_ERROR_INIT;
+  pl_arena_init(&arena, 1 << 16);
+  for (int32_t c = 0; c < pl_model_n_classes(model); c++) {
+    pl_block_program program;
+    double count = pl_model_count_class(model, c);
+    if (count == 0 || pl_block_class_program_take(model, c, &shard, &arena, &program, &error) != PL_OK) continue;
+    all += count * program.model_flops;
+    for (uint32_t i = 0; i < program.forward.n_ops; i++) {
+      const pl_op *op = &program.forward.ops[i];
+      if (op->kind == PL_OP_GEMM && op->dtype == (fp4 ? PL_DTYPE_FP4 : PL_DTYPE_FP8)) narrow += count * op->flops;
+    }
+  }
+  pl_arena_release(&arena);
+  return all > 0 ? narrow / all : 0;
+}
+
+double pl_mixed_peak_flops(const pl_device_profile *profile, pl_dtype dtype, bool fp4, double narrow_share) {
+  double peak = profile->peak_flops[dtype], narrow = profile->peak_flops[fp4 ? PL_DTYPE_FP4 : PL_DTYPE_FP8];
+  if (!(narrow_share > 0)) return peak;
+  return peak > 0 && narrow > 0 ? 1 / ((1 - narrow_share) / peak + narrow_share / narrow) : 0;
+}

@@ -11,6 +11,14 @@
  */
 double pl_model_flops_per_sequence(const pl_model *model, int64_t seq);
 
+/* Of the FLOPs that pl_model_flops_per_sequence counts what is done in the narrow type of a job in fp8 or NVFP4 (all
+ * else being of `dtype`): products of the layers' weights. 0: nothing is, or there is no memory. For models of blocks.
+ */
+double pl_model_narrow_share(const pl_model *model, pl_dtype dtype, bool fp4, int64_t seq);
+/* FLOPs a second at which a device does work of which so much is narrow, each type at its own peak. 0: one of them it
+ * does not compute in. */
+double pl_mixed_peak_flops(const pl_device_profile *profile, pl_dtype dtype, bool fp4, double narrow_share);
+
 /* Whether a model can be cut like that: tmp divides heads and ffn; kv heads may be replicated (tmp a multiple of
  * n_kv_heads or the reverse); under sequence parallelism tmp divides seq; learned positions cover seq; no fp8. */
 pl_code pl_block_check_shard(const pl_model *model, const pl_block_shard *shard, pl_error *error);

@@ -25,11 +25,13 @@ void pl_program_cache_release(pl_program_cache *cache) {
   pl_arena_release(&cache->arena);
 }
 
-static double model_flops(const pl_ir_module *program, const pl_job *job, pl_batch_cut cut) {
-  const pl_ir_chunk *chunk = &program->classes[0].chunks[0];
-  pl_ir_work work = pl_ir_function_work(program, chunk->forward);
+static pl_ir_work model_work(const pl_ir_module *program) {
+  return pl_ir_function_work(program, program->classes[0].chunks[0].forward);
+}
+
+static double model_flops(const pl_ir_module *program, const pl_ir_work *work, const pl_job *job, pl_batch_cut cut) {
   double n = cut.fewer ? (double)job->gbs / (double)cut.samples : program->n_microbatches;
-  return 3 * (work.product_flops + work.attention_flops) * n;
+  return 3 * (work->product_flops + work->attention_flops) * n;
 }
 
 /* The model program with a vocabulary of that size. */
@@ -51,13 +53,15 @@ static pl_code cached(const pl_program_candidate *c, int64_t vocab, pl_batch_cut
   *held = *c->model;
   held->width.vocab = vocab;
   PL_TRY(pl_model_program_of(held, c->job, cut, &cache->arena, program, error));
+  const pl_ir_work work = model_work(program);
   struct pl_cached_program *entry = &cache->entries[cache->n++];
   *entry = (struct pl_cached_program){.model = c->model,
                                       .job = c->job,
                                       .vocab = vocab,
                                       .cut = cut,
                                       .program = program,
-                                      .model_flops = model_flops(program, c->job, cut)};
+                                      .model_flops = model_flops(program, &work, c->job, cut),
+                                      .narrow_share = pl_ir_work_narrow_share(&work)};
   *found = entry;
   return PL_OK;
 }
@@ -67,7 +71,7 @@ typedef struct made {
   pl_tree_plan plan;
   pl_ir_module module;
   const pl_framework *framework; /* as the strategy has it */
-  double model_flops;
+  double model_flops, narrow_share;
 } made;
 
 static pl_code cut_of(const pl_program_candidate *c, pl_batch_cut *cut, pl_error *error) {
@@ -107,6 +111,7 @@ static pl_code plan_whole(const pl_program_candidate *c, const pl_simulate_optio
   PL_TRY(cut_of(c, &cut, error));
   PL_TRY(cached(c, vocab, cut, cache, &found, error));
   to->model_flops = found->model_flops;
+  to->narrow_share = found->narrow_share;
   PL_TRY(plan_of(c, options, found->program, arena, &to->plan, error));
   int64_t held = c->tree != NULL ? pl_model_held_by_plan(c->model, framework, &to->plan).width.vocab : vocab;
   if (held == vocab) return PL_OK;
@@ -174,15 +179,15 @@ static void say_strategy(const pl_program_candidate *c, const pl_tree_plan *plan
   pl_strategy_format_assign(s, c->model, row->assign.text, sizeof row->assign.text);
 }
 
-static void say_speed(const pl_program_candidate *c, const pl_program_report *report, double flops,
+static void say_speed(const pl_program_candidate *c, const pl_program_report *report, const made *of,
                       pl_result_row *row) {
-  double peak_flops = pl_program_peak_flops(c->cluster, report, c->job->dtype);
+  double peak_flops = pl_program_peak_flops(c->cluster, report, c->job, of->narrow_share);
   row->iter_time_s = report->iter_time_s;
   row->iter_time_low_s = report->interval.low_s;
   row->iter_time_high_s = report->interval.high_s;
   row->samples_per_s = (double)c->job->gbs / report->iter_time_s;
   row->tokens_per_s = row->samples_per_s * (double)c->job->seq;
-  row->mfu = peak_flops > 0 ? flops / report->iter_time_s / peak_flops : (double)NAN;
+  row->mfu = peak_flops > 0 ? of->model_flops / report->iter_time_s / peak_flops : (double)NAN;
 }
 
 static void say_shares(const pl_program_report *report, pl_result_row *row) {
@@ -236,7 +241,7 @@ pl_code pl_program_row_take(const pl_program_candidate *candidate, const pl_simu
   PL_TRY(pl_simulate_program(candidate->cluster, &to->module, to->framework, &asked, arena, &report, error));
   pl_program_row_clear(row);
   say_strategy(candidate, &to->plan, row);
-  say_speed(candidate, &report, to->model_flops, row);
+  say_speed(candidate, &report, to, row);
   pl_program_row_say(&report, row);
   row->status = report.fits ? PL_RESULT_DONE : PL_RESULT_OOM;
   return PL_OK;

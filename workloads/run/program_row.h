@@ -23,7 +23,8 @@ typedef struct pl_program_cache {
     int64_t vocab; /* as the framework holds it */
     pl_batch_cut cut;
     const pl_ir_module *program;
-    double model_flops; /* of an iteration: matrix products and attention, forward and twice that backward */
+    double model_flops;  /* of an iteration: matrix products and attention, forward and twice that backward */
+    double narrow_share; /* of these, in a narrow type */
   } entries[PL_PROGRAM_CACHE_MOST];
 } pl_program_cache;
 

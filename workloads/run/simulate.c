@@ -264,10 +264,13 @@ static pl_code report_stages(const simulation *state, pl_simulate_report *report
 }
 
 static void report_speed(const simulation *state, pl_result_row *row) {
-  double sequences = (double)state->job->gbs, peak_flops = 0;
+  const pl_job *job = state->job;
+  double sequences = (double)job->gbs, peak_flops = 0, narrow_share = 0;
+  if (job->fp8)
+    narrow_share = pl_block_cache_narrow_share(state->options->blocks, state->model, job->dtype, job->fp4, job->seq);
   for (uint32_t rank = 0; rank < pl_strategy_n_ranks(state->strategy); rank++) {
     uint32_t device = pl_strategy_device_of_rank(state->strategy, rank);
-    peak_flops += pl_cluster_profile(state->cluster, device)->peak_flops[state->job->dtype];
+    peak_flops += pl_mixed_peak_flops(pl_cluster_profile(state->cluster, device), job->dtype, job->fp4, narrow_share);
   }
   row->iter_time_s = pl_ticks_to_s(state->result.makespan);
   row->samples_per_s = sequences / row->iter_time_s;

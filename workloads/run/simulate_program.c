@@ -7,6 +7,7 @@
 #include "core/base/units.h"
 #include "core/engine/engine.h"
 #include "core/engine/timeline_svg.h"
+#include "workloads/lower/block_program.h"
 #include "workloads/run/explain_program.h"
 #include "workloads/run/program_interval.h"
 #include "workloads/run/program_playing.h"
@@ -119,9 +120,10 @@ pl_code pl_simulate_program(const pl_cluster *cluster, const pl_ir_module *modul
   return pl_program_timeline_write(cluster, module, made, result, options, arena, error);
 }
 
-double pl_program_peak_flops(const pl_cluster *cluster, const pl_program_report *report, pl_dtype dtype) {
+double pl_program_peak_flops(const pl_cluster *cluster, const pl_program_report *report, const pl_job *job,
+                             double narrow_share) {
   double peak_flops = 0;
   for (uint32_t device = 0; device < report->n_devices; device++)
-    peak_flops += pl_cluster_profile(cluster, device)->peak_flops[dtype];
+    peak_flops += pl_mixed_peak_flops(pl_cluster_profile(cluster, device), job->dtype, job->fp4, narrow_share);
   return peak_flops;
 }

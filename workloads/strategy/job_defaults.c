@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "workloads/ir/stack.h"
+#include "workloads/lower/block_program.h"
 
 const char *const pl_job_source_names[] = {
     [PL_SOURCE_OPTION] = "option", [PL_SOURCE_MODEL] = "model", [PL_SOURCE_ASSUMED] = "assumed"};
@@ -95,6 +96,22 @@ static void print_products(FILE *stream, int width, const pl_model *model, const
   }
 }
 
+/* What is computed narrower than `type` says, and against which peaks the MFU is. */
+static void print_narrow(FILE *stream, int width, const pl_model *model, const pl_job *job) {
+  const char *narrow = job->fp4 ? "fp4" : "fp8";
+  if (!job->fp8 || !pl_model_has_blocks(model)) return;
+  double share = pl_model_narrow_share(model, job->dtype, job->fp4, job->seq);
+  const char *wide = pl_dtype_name(job->dtype);
+  if (share > 0)
+    fprintf(stream,
+            "%-*s%.3g %% of the products' work: layers' weights (attention, convolutions, routers and the head stay "
+            "%s); the MFU counts each at its own peak\n",
+            width, narrow, 100 * share, wide);
+  else
+    fprintf(stream, "%-*snone of the products: it is for layers' weights, of which this model has none; all is %s\n",
+            width, narrow, wide);
+}
+
 /* Pictures and vectors have no length to choose. */
 static void print_sequence(FILE *stream, int width, const pl_model *model, const pl_job *job,
                            const pl_job_origin *origin) {
@@ -125,6 +142,7 @@ void pl_job_origin_print(FILE *stream, int width, const pl_model *model, const p
             pl_model_prediction_parameters(model) / model->ends.n_predictions);
   print_type(stream, width, model, job, origin);
   print_products(stream, width, model, job, origin);
+  print_narrow(stream, width, model, job);
   print_sequence(stream, width, model, job, origin);
   if (model->of_one_sample)
     fprintf(stream, "%-*sany number of them, assumed: the file was exported for 1\n", width, "samples");
