@@ -364,3 +364,7 @@ void pl_graph_builder_rivals(pl_graph_builder *builder, const uint32_t *rival_of
   builder->rival_offset = rival_offset;
   builder->rivals = rivals;
 }
+
+void pl_graph_builder_is_acyclic(pl_graph_builder *builder) {
+  builder->is_acyclic = true;
+}

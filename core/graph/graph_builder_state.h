@@ -19,7 +19,7 @@ struct pl_graph_builder {
   pl_arena *arena;
   bool failed;    /* of memory or of input; nothing more is accepted */
   pl_error error; /* the bad input, if that is what failed */
-  bool has_backward_edge;
+  bool has_backward_edge, is_acyclic;
   pl_stream_policy policy;
   pl_task *tasks;
   uint32_t *task_streams;

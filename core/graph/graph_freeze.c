@@ -167,6 +167,13 @@ static void fill_graph(const pl_graph_builder *builder, pl_graph *graph) {
                       .policy = builder->policy};
 }
 
+static bool may_have_circles(const pl_graph_builder *builder) {
+#ifdef NDEBUG
+  if (builder->is_acyclic) return false;
+#endif
+  return builder->has_backward_edge;
+}
+
 pl_code pl_graph_builder_freeze(pl_graph_builder *builder, pl_graph *graph, pl_error *error) {
   if (builder->error.code != PL_OK) return pl_fail(error, builder->error.code, "%s", builder->error.message);
   if (builder->failed || builder->n_raw_edges >= PL_NONE) return pl_fail_memory(error, "the execution graph");
@@ -184,7 +191,7 @@ pl_code pl_graph_builder_freeze(pl_graph_builder *builder, pl_graph *graph, pl_e
   graph->successor_offset = offset;
   graph->successors = successors;
   graph->n_predecessors = n_predecessors;
-  if (builder->has_backward_edge) PL_TRY(check_acyclic(graph, builder->arena, error));
+  if (may_have_circles(builder)) PL_TRY(check_acyclic(graph, builder->arena, error));
   give_edges(builder);
   return PL_OK;
 }

@@ -319,5 +319,6 @@ pl_code pl_compile(const pl_cluster *cluster, const pl_program *program, const p
   compiled->lanes = pl_lane_making_finish(&state.lanes, state.builder);
   compiled->n_more = state.lanes.n_more;
   compiled->tails = state.tails;
+  if (program->strategy->listed == NULL) pl_graph_builder_is_acyclic(state.builder); /* by rule, not by hand */
   return pl_graph_builder_freeze(state.builder, &compiled->graph, error);
 }
