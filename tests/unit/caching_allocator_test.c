@@ -151,7 +151,7 @@ static void nothing_is_lost(void **state) {
 static void free_blocks_are_found_as_by_looking_at_all(void **state) {
   (void)state;
   enum { MOST = 300 };
-  pl_free_blocks free = {.n = 0};
+  pl_free_blocks free = {.n_sizes = 0};
   struct {
     int64_t size_bytes;
     uint32_t put; /* when; 0: it is not in */
@@ -175,7 +175,7 @@ static void free_blocks_are_found_as_by_looking_at_all(void **state) {
            (all[j].size_bytes == all[best].size_bytes && all[j].put > all[best].put)))
         best = j;
     uint32_t found = pl_free_blocks_find(&free, size_bytes);
-    assert_int_equal(found < free.n ? free.blocks[found] : PL_NONE, best);
+    assert_int_equal(found < free.n_sizes ? free.first[found] : PL_NONE, best);
     if (best == PL_NONE || random_below(&random, 3) > 0) continue;
     assert_int_equal(pl_free_blocks_remove_at(&free, found), best);
     all[best].put = 0;

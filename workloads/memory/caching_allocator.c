@@ -51,7 +51,7 @@ static uint32_t new_entry(pl_caching_allocator *own) {
 static uint32_t take_smallest_fit(pl_caching_allocator *own, bool small, int64_t size_bytes) {
   pl_free_blocks *free = &own->free_blocks[small];
   uint32_t at = pl_free_blocks_find(free, size_bytes);
-  return at == free->n ? PL_NONE : pl_free_blocks_remove_at(free, at);
+  return at == free->n_sizes ? PL_NONE : pl_free_blocks_remove_at(free, at);
 }
 
 /* A free block without neighbours is a whole segment. */
@@ -59,16 +59,22 @@ static bool is_segment(const pl_memory_block *block) {
   return block->before == PL_NONE && block->behind == PL_NONE;
 }
 
+/* The blocks of one size. */
+static void trim_size(pl_caching_allocator *own, pl_free_blocks *free, uint32_t at) {
+  for (uint32_t index = free->first[at], behind; index != PL_NONE; index = behind) {
+    behind = free->neighbours[index].behind;
+    if (!is_segment(&own->blocks[index])) continue;
+    pl_free_blocks_remove(free, own->blocks[index].size_bytes, index);
+    own->held_bytes -= own->blocks[index].size_bytes;
+    own->blocks[index].next = own->unused;
+    own->unused = index;
+  }
+}
+
 void pl_caching_allocator_trim(pl_caching_allocator *own) {
   for (int small = 0; small <= 1; small++)
-    for (uint32_t at = own->free_blocks[small].n; at-- > 0;) {
-      uint32_t index = own->free_blocks[small].blocks[at];
-      if (!is_segment(&own->blocks[index])) continue;
-      pl_free_blocks_remove_at(&own->free_blocks[small], at);
-      own->held_bytes -= own->blocks[index].size_bytes;
-      own->blocks[index].next = own->unused;
-      own->unused = index;
-    }
+    for (uint32_t at = own->free_blocks[small].n_sizes; at-- > 0;)
+      trim_size(own, &own->free_blocks[small], at);
 }
 
 /* Used by nobody, and on no list. */

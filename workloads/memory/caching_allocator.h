@@ -37,8 +37,8 @@ typedef struct pl_caching_allocator {
 
 /* Memory comes from the arena as it is needed. `limit_bytes` may be set behind it. */
 void pl_caching_allocator_init(pl_caching_allocator *allocator, pl_arena *arena);
-/* The block's number; PL_NONE: the arena has no memory, or the device (`full`). O(log free blocks) and a
- * move of the longer list. */
+/* The block's number; PL_NONE: the arena has no memory, or the device (`full`). O(log sizes of
+ * free blocks), and a move of those where it is the only one of its size. */
 uint32_t pl_caching_allocator_take(pl_caching_allocator *allocator, int64_t size_bytes);
 /* Segments that nobody uses go back to the device (torch.cuda.empty_cache). O(free blocks). */
 void pl_caching_allocator_trim(pl_caching_allocator *allocator);

@@ -4,48 +4,81 @@
 #include <string.h>
 
 #include "core/base/status.h"
+#include "core/cluster/cluster.h"
+
+/* Room for `n`, of which `held` are there. */
+static bool grow(void **items, size_t size, uint32_t held, uint32_t n, uint32_t *room, pl_arena *arena) {
+  if (n <= *room) return true;
+  void *grown = pl_arena_grown(arena, *items, held, n - held, size, room);
+  if (grown == NULL) return false;
+  *items = grown;
+  return true;
+}
 
 bool pl_free_blocks_reserve(pl_free_blocks *free, uint32_t n, pl_arena *arena) {
-  int64_t *sizes_bytes =
-      pl_arena_grown(arena, free->sizes_bytes, free->n, n - free->n, sizeof *free->sizes_bytes, &free->size_room);
-  if (sizes_bytes == NULL) return false;
-  free->sizes_bytes = sizes_bytes;
-  uint32_t *blocks = pl_arena_grown(arena, free->blocks, free->n, n - free->n, sizeof *free->blocks, &free->block_room);
-  if (blocks == NULL) return false;
-  free->blocks = blocks;
-  return true;
+  return grow((void **)&free->sizes_bytes, sizeof *free->sizes_bytes, free->n_sizes, n, &free->size_room, arena) &&
+         grow((void **)&free->first, sizeof *free->first, free->n_sizes, n, &free->first_room, arena) &&
+         grow((void **)&free->neighbours, sizeof *free->neighbours, free->block_room, n, &free->block_room, arena);
 }
 
 /* Without branches on the sizes, which nothing could foresee. */
 uint32_t pl_free_blocks_find(const pl_free_blocks *free, int64_t size_bytes) {
   const int64_t *first = free->sizes_bytes;
-  if (free->n == 0) return 0;
-  for (uint32_t n = free->n; n > 1; n -= n / 2)
+  if (free->n_sizes == 0) return 0;
+  for (uint32_t n = free->n_sizes; n > 1; n -= n / 2)
     first += first[n / 2 - 1] < size_bytes ? n / 2 : 0;
   return (uint32_t)(first - free->sizes_bytes) + (*first < size_bytes);
 }
 
-void pl_free_blocks_put(pl_free_blocks *free, int64_t size_bytes, uint32_t block) {
-  PL_ASSERT(free->n < free->size_room && free->n < free->block_room);
-  uint32_t at = pl_free_blocks_find(free, size_bytes), n_behind = free->n++ - at;
-  memmove(free->sizes_bytes + at + 1, free->sizes_bytes + at, n_behind * sizeof *free->sizes_bytes);
-  memmove(free->blocks + at + 1, free->blocks + at, n_behind * sizeof *free->blocks);
-  free->sizes_bytes[at] = size_bytes;
-  free->blocks[at] = block;
+static bool has_size(const pl_free_blocks *free, uint32_t at, int64_t size_bytes) {
+  return at < free->n_sizes && free->sizes_bytes[at] == size_bytes;
 }
 
-uint32_t pl_free_blocks_remove_at(pl_free_blocks *free, uint32_t at) {
-  PL_ASSERT(at < free->n);
-  uint32_t block = free->blocks[at], n_behind = --free->n - at;
-  memmove(free->sizes_bytes + at, free->sizes_bytes + at + 1, n_behind * sizeof *free->sizes_bytes);
-  memmove(free->blocks + at, free->blocks + at + 1, n_behind * sizeof *free->blocks);
+static void put_size(pl_free_blocks *free, uint32_t at, int64_t size_bytes) {
+  PL_ASSERT(free->n_sizes < free->size_room && free->n_sizes < free->first_room);
+  uint32_t n_larger = free->n_sizes++ - at;
+  memmove(free->sizes_bytes + at + 1, free->sizes_bytes + at, n_larger * sizeof *free->sizes_bytes);
+  memmove(free->first + at + 1, free->first + at, n_larger * sizeof *free->first);
+  free->sizes_bytes[at] = size_bytes;
+  free->first[at] = PL_NONE;
+}
+
+static void remove_size(pl_free_blocks *free, uint32_t at) {
+  uint32_t n_larger = --free->n_sizes - at;
+  memmove(free->sizes_bytes + at, free->sizes_bytes + at + 1, n_larger * sizeof *free->sizes_bytes);
+  memmove(free->first + at, free->first + at + 1, n_larger * sizeof *free->first);
+}
+
+void pl_free_blocks_put(pl_free_blocks *free, int64_t size_bytes, uint32_t block) {
+  PL_ASSERT(block < free->block_room);
+  uint32_t at = pl_free_blocks_find(free, size_bytes);
+  if (!has_size(free, at, size_bytes)) put_size(free, at, size_bytes);
+  uint32_t behind = free->first[at];
+  free->neighbours[block] = (pl_free_neighbours){.before = PL_NONE, .behind = behind};
+  if (behind != PL_NONE) free->neighbours[behind].before = block;
+  free->first[at] = block;
+}
+
+uint32_t pl_free_blocks_remove_at(pl_free_blocks *free, uint32_t size) {
+  PL_ASSERT(size < free->n_sizes);
+  uint32_t block = free->first[size], behind = free->neighbours[block].behind;
+  free->first[size] = behind;
+  if (behind == PL_NONE) {
+    remove_size(free, size);
+  } else {
+    free->neighbours[behind].before = PL_NONE;
+  }
   return block;
 }
 
 void pl_free_blocks_remove(pl_free_blocks *free, int64_t size_bytes, uint32_t block) {
-  uint32_t at = pl_free_blocks_find(free, size_bytes);
-  while (free->blocks[at] != block)
-    at++;
-  PL_ASSERT(free->sizes_bytes[at] == size_bytes);
-  pl_free_blocks_remove_at(free, at);
+  const pl_free_neighbours own = free->neighbours[block];
+  if (own.before == PL_NONE) {
+    uint32_t at = pl_free_blocks_find(free, size_bytes);
+    PL_ASSERT(has_size(free, at, size_bytes) && free->first[at] == block);
+    pl_free_blocks_remove_at(free, at);
+    return;
+  }
+  free->neighbours[own.before].behind = own.behind;
+  if (own.behind != PL_NONE) free->neighbours[own.behind].before = own.before;
 }
