@@ -174,11 +174,13 @@ static uint32_t axes_of_legs(const pl_ir_mesh *mesh, const pl_ir_function *f, co
 
 pl_ir_meeting pl_ir_graph_meeting_of(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op) {
   /* what of it is there: workloads/language/ir_routing.h */
-  double share = pl_ir_routed_share(&own->routing, &f->values[op->inputs[0]].type);
+  const pl_ir_type *type = &f->values[op->inputs[0]].type;
+  double share = pl_ir_routed_share(&own->routing, type);
   pl_ir_meeting made = {.kind = collective_of(op),
                         .axes = axes_of_legs(&own->module->mesh, f, op),
                         .of_tokens = share < 1 && collective_of(op) == PL_ALL_TO_ALL,
-                        .bytes = pl_ir_collective_bytes(&own->module->mesh, f, op) * share,
+                        .bytes = pl_ir_collective_bytes(&own->module->mesh, f, op) *
+                                 pl_ir_moved_share(&own->routing, op, type),
                         .label = pl_ir_row_at(op->row)->name};
   if (made.of_tokens && own->token_bytes > 0 && exchanges(op, "to"))
     made.bytes *= own->token_bytes / pl_ir_element_bytes((pl_ir_element)f->values[op->inputs[0]].type.element);
@@ -401,34 +403,6 @@ bool pl_ir_graph_moves(const pl_ir_op *op) {
   return row->effect == PL_IR_SENDS || (row->effect == PL_IR_COLLECTIVE && strcmp(row->name, "cut") != 0);
 }
 
-/* What the legs in front of an exchange send. */
-static int32_t sent_by_legs(const pl_ir_function *f, const pl_ir_op *op) {
-  int32_t value = op->inputs[0];
-  for (int32_t maker; (maker = f->values[value].op) != PL_IR_NONE && pl_ir_graph_is_leg(f, &f->ops[maker]);)
-    value = f->ops[maker].inputs[0];
-  return value;
-}
-
-enum { WEIGHTS_SHARE = 16 }; /* at least so many times are tokens what the weights of their answers are */
-
-/* Weights of answers, a number for each vector that goes, go with the vectors, as dispatchers send them, although
- * nobody reads them before the experts have computed; and their gradients come back with the vectors'. */
-static pl_code send_weights(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, double token_bytes,
-                            pl_ir_arrival *values) {
-  const char *which = exchanges(op, "to") ? "to" : "from";
-  int32_t at = (int32_t)(op - f->ops);
-  for (int32_t i = at + 1; i < f->n_ops; i++) {
-    const pl_ir_op *next = &f->ops[i];
-    if (!exchanges(next, which) || values[next->first_output].tasks != NULL || pl_ir_graph_is_leg(f, next)) continue;
-    int32_t sent = sent_by_legs(f, next);
-    if (f->values[sent].op >= at) continue; /* not there yet */
-    const pl_ir_meeting meeting = known_meeting(own, f, next);
-    if (meeting.bytes * WEIGHTS_SHARE > token_bytes) continue;
-    PL_TRY(collective(own, &meeting, &values[sent], &values[next->first_output]));
-  }
-  return PL_OK;
-}
-
 pl_code pl_ir_graph_move(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values) {
   const char *name = pl_ir_row_at(op->row)->name;
   pl_ir_arrival *input = op->n_inputs > 0 ? &values[op->inputs[0]] : NULL,
@@ -446,8 +420,7 @@ pl_code pl_ir_graph_move(pl_ir_graphing *own, const pl_ir_function *f, const pl_
       return PL_OK;
     }
     const pl_ir_meeting meeting = known_meeting(own, f, op);
-    PL_TRY(collective(own, &meeting, input, output));
-    return meeting.of_tokens ? send_weights(own, f, op, meeting.bytes, values) : PL_OK;
+    return collective(own, &meeting, input, output);
   }
   for (int32_t i = 0; i < op->n_inputs; i++)
     PL_TRY(pl_ir_graph_await(own, &values[op->inputs[i]]));

@@ -194,22 +194,52 @@ static bool is_inside_kernel(const pl_kernel_stepping *own, int32_t activation) 
   return false;
 }
 
-void pl_step_remake_inputs(pl_kernel_stepping *own, int32_t index, int32_t before[PL_STEP_INPUTS]) {
+/* The activation of a gated one that is weighted by the kernel that makes it; PL_IR_NONE: it is none. *other: what it
+ * multiplies. */
+static int32_t gated_inside(const pl_kernel_stepping *own, int32_t multiply, int32_t *other) {
   const pl_reading *read = &own->finding.read;
-  const pl_ir_op *op = pl_read_op(read, index);
+  if (!pl_step_is(own, multiply, "multiply") || !is_inside_kernel(own, multiply)) return PL_IR_NONE;
+  const int32_t *inputs = pl_read_op(read, multiply)->inputs;
+  for (int i = 0; i < 2; i++) {
+    int32_t maker = pl_read_maker(read, inputs[i]);
+    *other = inputs[1 - i];
+    if (maker != PL_IR_NONE && own->again[maker] && pl_read_is_activation(read, maker)) return maker;
+  }
+  return PL_IR_NONE;
+}
+
+static int32_t append_again(pl_kernel_stepping *own, int32_t op, int32_t n, const int32_t *operands) {
+  const pl_ir_op *made = pl_read_op(&own->finding.read, op);
+  return pl_step_append(own, pl_ir_row_at(made->row)->name, n, operands,
+                        own->finding.read.f->values[made->first_output].name,
+                        pl_read_type(&own->finding.read, made->first_output), "made again by the kernel that reads it");
+}
+
+/* What stands for a value of such a kernel in those that read it; PL_IR_NONE: the value itself. */
+static int32_t remade_inside(pl_kernel_stepping *own, int32_t value) {
+  const pl_reading *read = &own->finding.read;
+  int32_t maker = pl_read_maker(read, value), other, *remade = &own->remade[value];
+  if (maker == PL_IR_NONE || !own->again[maker] || *remade != PL_IR_NONE) return *remade;
+  if (pl_read_is_activation(read, maker) && is_inside_kernel(own, maker)) {
+    *remade = append_again(own, maker, 1, &own->map[pl_read_op(read, maker)->inputs[0]]);
+    return *remade;
+  }
+  int32_t activation = gated_inside(own, maker, &other);
+  if (activation == PL_IR_NONE) return PL_IR_NONE;
+  const int32_t *operand = &own->map[pl_read_op(read, activation)->inputs[0]];
+  const int32_t pair[] = {append_again(own, activation, 1, operand), own->map[other]};
+  if (pair[0] != PL_IR_NONE) *remade = append_again(own, maker, 2, pair);
+  return *remade;
+}
+
+void pl_step_remake_inputs(pl_kernel_stepping *own, int32_t index, int32_t before[PL_STEP_INPUTS]) {
+  const pl_ir_op *op = pl_read_op(&own->finding.read, index);
   for (int32_t i = 0; i < PL_STEP_INPUTS; i++)
     before[i] = PL_IR_NONE;
   for (int32_t i = 0; !own->again[index] && i < op->n_inputs && i < PL_STEP_INPUTS; i++) {
-    int32_t value = op->inputs[i], maker = pl_read_maker(read, value);
-    if (maker == PL_IR_NONE || !own->again[maker] || !pl_read_is_activation(read, maker)) continue;
-    if (!is_inside_kernel(own, maker)) continue;
-    if (own->remade[value] == PL_IR_NONE) {
-      const int32_t operand = own->map[pl_read_op(read, maker)->inputs[0]];
-      own->remade[value] = pl_step_append(own, pl_ir_row_at(pl_read_op(read, maker)->row)->name, 1, &operand,
-                                          read->f->values[value].name, pl_read_type(read, value),
-                                          "made again by the kernel that reads it");
-    }
+    int32_t value = op->inputs[i], remade = remade_inside(own, value);
+    if (remade == PL_IR_NONE) continue;
     before[i] = own->map[value];
-    own->map[value] = own->remade[value];
+    own->map[value] = remade;
   }
 }

@@ -285,20 +285,37 @@ static bool exchanges(const pl_kernel_stepping *own, int32_t op, const char *whi
          pl_ir_op_has_name(pl_read_op(&own->finding.read, op), which, pl_ir_name_of("x"));
 }
 
+/* Vectors of tokens; weights of matrices have no batch. */
+static bool is_of_tokens(const pl_kernel_stepping *own, int32_t value) {
+  const pl_ir_type *type = pl_read_type(&own->finding.read, value);
+  return pl_ir_type_find(type, pl_ir_name_of("b")) >= 0 && pl_ir_type_find(type, pl_ir_name_of("h")) >= 0;
+}
+
+/* Tokens of experts go this way: to them by exchanges, gathered over tensor ranks that have a part of each expert, and
+ * back by scattered sums and exchanges. */
+static bool brings(const pl_kernel_stepping *own, int32_t op) {
+  bool one = op != PL_IR_NONE && (exchanges(own, op, "to") || pl_step_is(own, op, "all_gather"));
+  return one && is_of_tokens(own, pl_read_op(&own->finding.read, op)->first_output);
+}
+
+static bool takes_back(const pl_kernel_stepping *own, int32_t op) {
+  bool one = op != PL_IR_NONE && (exchanges(own, op, "from") || pl_step_is(own, op, "reduce_scatter"));
+  return one && is_of_tokens(own, pl_read_op(&own->finding.read, op)->first_output);
+}
+
 /* Tokens that came, by their expert. */
 static int32_t sort_tokens(pl_kernel_stepping *own, int32_t index, int32_t made) {
   int32_t value = pl_read_op(&own->finding.read, index)->first_output;
-  if (!exchanges(own, index, "to") || exchanges(own, own->finding.read.user[value], "to") || !is_sorted(own, value))
-    return made;
+  if (!brings(own, index) || brings(own, own->finding.read.user[value]) || !is_sorted(own, value)) return made;
   return pl_step_append_same(own, "copy", made, "by their expert", NULL);
 }
 
 /* Answers that go, by the device that they go to. *before: what there is of them for others. */
 static void sort_answers(pl_kernel_stepping *own, int32_t index, int32_t *before) {
   *before = PL_IR_NONE;
-  if (!exchanges(own, index, "from")) return;
+  if (!takes_back(own, index)) return;
   int32_t value = pl_read_op(&own->finding.read, index)->inputs[0];
-  if (exchanges(own, pl_read_maker(&own->finding.read, value), "from") || !is_sorted(own, value)) return;
+  if (takes_back(own, pl_read_maker(&own->finding.read, value)) || !is_sorted(own, value)) return;
   *before = own->map[value];
   own->map[value] = pl_step_append_same(own, "copy", *before, "by the device that they go to", NULL);
 }
@@ -317,6 +334,32 @@ static int32_t copy_gathered(pl_kernel_stepping *own, int32_t index, int32_t gat
   return pl_step_append_same(own, "copy", gathered, "to where it is used", &launches);
 }
 
+/* The same way, of what lies by experts. */
+static bool exchanges_alike(const pl_kernel_stepping *own, int32_t op, int32_t other) {
+  return (exchanges(own, op, "to") && exchanges(own, other, "to")) ||
+         (exchanges(own, op, "from") && exchanges(own, other, "from"));
+}
+
+static bool is_written(const pl_kernel_stepping *own, int32_t index) {
+  return own->map[pl_read_op(&own->finding.read, index)->first_output] != PL_IR_NONE;
+}
+
+static void write_op(pl_kernel_stepping *own, int32_t index);
+
+/* Weights of answers, a number for each vector that goes, go right behind the vectors, as dispatchers send them,
+ * although nobody reads them before the experts have computed; and their gradients come back behind the vectors'. */
+static void send_weights(pl_kernel_stepping *own, int32_t index) {
+  const pl_ir_op *op = pl_read_op(&own->finding.read, index);
+  if (!pl_step_is(own, index, "all_to_all") || !is_of_tokens(own, op->first_output)) return;
+  int32_t user = own->finding.read.user[op->first_output];
+  if (user != PL_IR_NONE && exchanges_alike(own, index, user)) return; /* over another axis first */
+  for (int32_t i = index + 1; i < own->finding.read.f->n_ops; i++) {
+    const pl_ir_op *other = pl_read_op(&own->finding.read, i);
+    if (!exchanges_alike(own, index, i) || is_of_tokens(own, other->first_output) || is_written(own, i)) continue;
+    if (own->map[other->inputs[0]] != PL_IR_NONE) write_op(own, i);
+  }
+}
+
 static void write_op(pl_kernel_stepping *own, int32_t index) {
   const pl_ir_op *op = pl_read_op(&own->finding.read, index);
   if (!own->live.op[own->index][index]) return;
@@ -327,6 +370,7 @@ static void write_op(pl_kernel_stepping *own, int32_t index) {
   pl_step_copy_inputs(own, index, inputs);
   pl_step_remake_inputs(own, index, remade);
   int32_t first = in_steps ? PL_IR_NONE : copy_op(own, index);
+  send_weights(own, index);
   pl_step_put_inputs_back(own, index, remade);
   pl_step_put_inputs_back(own, index, inputs);
   if (answers != PL_IR_NONE) own->map[op->inputs[0]] = answers;
@@ -339,7 +383,7 @@ static void write_op(pl_kernel_stepping *own, int32_t index) {
     if (pl_step_is(own, index, "gradient")) type->element = kept_element(own, type->element);
     follow_element(own, op, index, type);
     own->map[of] = copy_gathered(own, index, pl_step_copy_heads(own, of, on_its_way(own, of, made)));
-    if (pl_step_is(own, index, "all_to_all")) own->map[of] = sort_tokens(own, index, own->map[of]);
+    own->map[of] = sort_tokens(own, index, own->map[of]);
     if (is_reduced_narrow(own, of))
       own->map[of] = cast(own, made, (uint8_t)reduced_element(own, of), "as gradients are reduced");
   }
@@ -396,7 +440,7 @@ static pl_code write_function(pl_kernel_stepping *own, int32_t index, pl_error *
   for (int32_t i = 0; i < from->n_arguments; i++)
     own->map[i] = pl_ir_argument(own->to, own->function, from->values[i].name, &from->values[i].type);
   for (int32_t i = 0; i < from->n_ops && !own->to->arena->failed; i++)
-    write_op(own, i);
+    if (!pl_step_is(own, i, "all_to_all") || !is_written(own, i)) write_op(own, i);
   divide_loss(own);
   int32_t *results = PL_TAKE(&own->scratch, int32_t, from->n_results + 1);
   if (results == NULL || own->to->arena->failed) return pl_fail_memory(error, "a program's kernels");

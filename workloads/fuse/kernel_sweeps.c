@@ -55,8 +55,9 @@ static void join_weights_backward(pl_kernel_finding *own, int32_t op, int32_t dy
   for (int32_t i = 0; i < own->read.f->n_ops; i++) {
     const pl_ir_op *is = pl_read_op(&own->read, i);
     if (!pl_read_is(&own->read, i, "product") || is->inputs[1] != pl_read_op(&own->read, weighted)->inputs[0]) continue;
-    if (pl_read_weight(&own->read, i) != NULL || !pl_read_is(&own->read, pl_read_made(&own->read, i, 0), "multiply"))
-      continue;
+    int32_t activated = pl_read_made(&own->read, i, 0);
+    bool one = pl_read_is(&own->read, activated, "multiply") || pl_read_is_activation(&own->read, activated);
+    if (pl_read_weight(&own->read, i) != NULL || !one) continue;
     pl_kernel_join(own, op, i);
     pl_kernel_join(own, op, pl_read_made(&own->read, i, 0));
   }
@@ -66,6 +67,10 @@ static void join_weights_backward(pl_kernel_finding *own, int32_t op, int32_t dy
 static void join_gate_backward(pl_kernel_finding *own, int32_t op) {
   int32_t times_up = pl_read_made(&own->read, op, 1);
   if (!pl_framework_fuses_gate(own->framework) || !pl_read_is(&own->read, times_up, "multiply")) return;
+  if (is_weighted(own, times_up)) { /* no gate */
+    join_weights_backward(own, op, pl_read_op(&own->read, op)->inputs[1]);
+    return;
+  }
   const int32_t *factors = pl_read_op(&own->read, times_up)->inputs;
   int32_t dy = factors[is_forward(own, factors[0])];
   pl_kernel_join(own, op, times_up);

@@ -38,6 +38,15 @@ double pl_ir_routed_share(const pl_ir_routing *routing, const pl_ir_type *type) 
   return wide && token_dim(routing, type) >= 0 ? routing->share : 1;
 }
 
+double pl_ir_moved_share(const pl_ir_routing *routing, const pl_ir_op *op, const pl_ir_type *type) {
+  static const char *const rows[] = {"all_to_all", "all_gather", "reduce_scatter"};
+  bool moves = false;
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+    moves = moves || pl_ir_op_is(op, rows[i]);
+  bool by_expert = routing->share != 1 && pl_ir_type_find(type, routing->experts) >= 0 && token_dim(routing, type) >= 0;
+  return moves && by_expert ? routing->share : pl_ir_routed_share(routing, type);
+}
+
 pl_ir_type pl_ir_routed_part(const pl_ir_routing *routing, const pl_ir_type *part) {
   pl_ir_type own = *part;
   double share = pl_ir_routed_share(routing, part);

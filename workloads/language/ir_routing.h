@@ -18,6 +18,9 @@ typedef struct pl_ir_routing {
 pl_ir_routing pl_ir_routing_of(const pl_ir_module *module);
 /* Of a value of this type: `share` for rows of tokens and experts that have a width, else 1. */
 double pl_ir_routed_share(const pl_ir_routing *routing, const pl_ir_type *type);
+/* Of what a collective between those who hold experts moves, exchanges and gathers: of the weights of answers, a number
+ * for each of those rows, as well. */
+double pl_ir_moved_share(const pl_ir_routing *routing, const pl_ir_op *op, const pl_ir_type *type);
 /* A device's part (pl_ir_type_local) with as many tokens as are there. */
 pl_ir_type pl_ir_routed_part(const pl_ir_routing *routing, const pl_ir_type *part);
 

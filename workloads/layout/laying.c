@@ -1,5 +1,5 @@
 /* See workloads/layout/laying.h: each op of a function in the way that costs least. */
-#include "workloads/layout/laying.h"
+#include "workloads/layout/laying_change.h"
 
 #include <math.h>
 #include <string.h>
@@ -376,8 +376,8 @@ static pl_code spread_over_ways(pl_laying *part, const pl_ir_op *op, pl_error *e
 }
 
 /* The same, in the memory of the host. */
-static pl_code copy_placed(pl_laying *part, const pl_ir_op *op, bool host, const int32_t *inputs,
-                           const pl_ir_type *types, pl_error *error) {
+pl_code pl_laying_copy_placed(pl_laying *part, const pl_ir_op *op, bool host, const int32_t *inputs,
+                              const pl_ir_type *types, pl_error *error) {
   pl_ir_op placed = *op;
   pl_ir_attribute attributes[4];
   PL_ASSERT(op->n_attributes < 4);
@@ -386,48 +386,6 @@ static pl_code copy_placed(pl_laying *part, const pl_ir_op *op, bool host, const
   if (host) attributes[placed.n_attributes++] = pl_ir_text(PL_IR_PLACE, PL_IR_PLACE_HOST);
   placed.attributes = attributes;
   return copy_op(part, &placed, inputs, types, error);
-}
-
-static const char *agreed_name(pl_laying *part, const pl_ir_op *op, bool kept) {
-  if (!kept) return pl_arena_printf(part->own->scratch, "/%s/%s", part->from->name, op->path);
-  size_t length = strcspn(part->from->name, "."); /* "layer" of layer.backward */
-  return pl_arena_printf(part->own->scratch, "%.*s/%s", (int)length, part->from->name, op->path);
-}
-
-static bool is_whole(const pl_laying *part, const pl_ir_type *type) {
-  for (int32_t axis = 0; axis < part->own->rules->mesh.n_axes; axis++)
-    if (type->on[axis] == PL_IR_PARTIAL || type->on[axis] == PL_IR_MAXIMUM) return false;
-  return true;
-}
-
-/* What is kept of a value: as it was made, or added up, if that was done here; and of what was exchanged for another
- * part of it as large, what came: it is what is computed with. */
-static int32_t kept_variant(const pl_laying *part, int32_t value) {
-  const pl_variants *variants = &part->variants[value];
-  const pl_ir_mesh *mesh = &part->own->rules->mesh;
-  int32_t kept = PL_IR_NONE;
-  double elements = 0;
-  for (int32_t i = 0; i < variants->n; i++) {
-    const pl_ir_type *type = &part->to->values[variants->value[i]].type;
-    if (!is_whole(part, type)) continue;
-    double own = pl_ir_type_local_elements(mesh, type);
-    if (kept != PL_IR_NONE && own != elements) continue;
-    kept = variants->value[i];
-    elements = own;
-  }
-  return kept != PL_IR_NONE ? kept : variants->value[0];
-}
-
-static pl_code lay_kept(pl_laying *part, const pl_ir_op *op, bool keep, pl_error *error) {
-  const char *name = agreed_name(part, op, true);
-  int32_t input = keep ? kept_variant(part, op->inputs[0]) : PL_IR_NONE;
-  pl_ir_type type = keep ? part->to->values[input].type : part->from->values[op->first_output].type;
-  if (keep) pl_layout_kept(part->rules, &type);
-  bool host = keep && part->rules->host[PL_LAYOUT_KEPT];
-  if (name == NULL || !pl_layout_agree(part->own, name, &type, &host))
-    return pl_fail_memory(error, "the distributed program");
-  if (keep) PL_TRY(pl_laying_convert_from(part, op->inputs[0], input, &type, "as it is kept", &input, error));
-  return copy_placed(part, op, host, &input, &type, error);
 }
 
 static pl_code lay_call(pl_laying *part, const pl_ir_op *op, pl_error *error) {
@@ -456,7 +414,7 @@ static pl_code lay_accumulate(pl_laying *part, const pl_ir_op *op, pl_error *err
     for (int32_t axis = 0; axis < rules->mesh.n_axes; axis++)
       if (buffer.on[axis] >= 0) type.on[axis] = buffer.on[axis];
   PL_TRY(pl_laying_convert(part, op->inputs[0], &type, "as gradients are kept", &converted, error));
-  return copy_placed(part, op, rules->host[PL_LAYOUT_GRADIENTS], &converted, NULL, error);
+  return pl_laying_copy_placed(part, op, rules->host[PL_LAYOUT_GRADIENTS], &converted, NULL, error);
 }
 
 static pl_code lay_store(pl_laying *part, const pl_ir_op *op, pl_error *error) {
@@ -486,7 +444,7 @@ static pl_code lay_held(pl_laying *part, const pl_ir_op *op, pl_error *error) {
     if (name == NULL || !pl_layout_agree(part->own, name, &type, NULL))
       return pl_fail_memory(error, "the distributed program");
   }
-  return copy_placed(part, op, host, NULL, &type, error);
+  return pl_laying_copy_placed(part, op, host, NULL, &type, error);
 }
 
 /* Where the gradient buffer of this path lies, for who updates: noted as it is written. */
@@ -507,8 +465,8 @@ pl_code pl_laying_op(pl_laying *part, const pl_ir_op *op, pl_error *error) {
   part->named = false;
   if (leaves != NULL) part->rules = leaves->of_op(leaves->context, part->from, op, &part->named);
   if (is_row(op, "call")) return lay_call(part, op, error);
-  if (is_row(op, "keep")) return lay_kept(part, op, true, error);
-  if (is_row(op, "kept")) return lay_kept(part, op, false, error);
+  if (is_row(op, "keep")) return pl_laying_kept(part, op, true, error);
+  if (is_row(op, "kept")) return pl_laying_kept(part, op, false, error);
   if (is_row(op, "store")) return lay_store(part, op, error);
   if (is_row(op, "accumulate")) {
     PL_TRY(lay_accumulate(part, op, error));

@@ -8,7 +8,7 @@
 enum { PL_VARIANTS_MAX = 8 };
 
 /* A value of the training program, as it lies in the distributed function: as it was made, and converted since. What is
- * exchanged when a forward pass is made again is that pass's own: a gradient that reads the same value has it exchanged
+ * gathered when a forward pass is made again is that pass's own: a gradient that reads the same value has it gathered
  * once more, as frameworks do, which keep a rank's part in between. */
 typedef struct pl_variants {
   int32_t n;
@@ -83,6 +83,9 @@ pl_code pl_laying_convert_from(pl_laying *part, int32_t value, int32_t at, const
  * HUGE_VAL: nothing does. */
 double pl_laying_cost(const pl_laying *part, int8_t from, int8_t to, int32_t axis, double whole_bytes);
 
+/* Rows of tokens by expert, or a number for each; pictures have a dimension x as well. */
+bool pl_laying_is_of_experts(const pl_ir_type *type);
+
 /* As functions hand it on; `sums`: partial sums stay such. */
 pl_code pl_laying_handed(pl_laying *part, int32_t value, bool sums, int32_t *handed, pl_error *error);
 
@@ -95,5 +98,6 @@ pl_code pl_partition_function(pl_partitioning *own, int32_t function, int32_t *m
 /* The layout under a name; *type is taken for it when it is new, as *host is (NULL: on the device). False: no memory.
  */
 bool pl_layout_agree(pl_partitioning *own, const char *name, pl_ir_type *type, bool *host);
+bool pl_layout_is_agreed(pl_partitioning *own, const char *name);
 
 #endif

@@ -20,6 +20,15 @@ bool pl_layout_change_is_next(const pl_ir_mesh *mesh, const pl_ir_type *now, con
 /* Seconds of it; 0 of a cut. With prices. */
 double pl_layout_change_price(const pl_laying *part, const pl_ir_type *now, const pl_layout_change *change);
 
+/* ---- laying.c ---- */
+/* The op with these operands and types of results (NULL: as it says), `host`: in the memory of the host. */
+pl_code pl_laying_copy_placed(pl_laying *part, const pl_ir_op *op, bool host, const int32_t *inputs,
+                              const pl_ir_type *types, pl_error *error);
+
+/* ---- laying_kept.c ---- */
+/* A `keep`, or a `kept`. */
+pl_code pl_laying_kept(pl_laying *part, const pl_ir_op *op, bool keep, pl_error *error);
+
 /* ---- laying_route.c ---- */
 
 enum { PL_LAYOUT_ROUTE_MAX = 2 * PL_IR_AXES_MAX };

@@ -132,11 +132,25 @@ static bool is_of_pass(const pl_laying *part, int32_t value) {
   return part->lays_again && maker != PL_IR_NONE && (kept || part->again[maker]);
 }
 
+bool pl_laying_is_of_experts(const pl_ir_type *type) {
+  return pl_ir_type_find(type, pl_ir_name_of("x")) >= 0 && pl_ir_type_find(type, pl_ir_name_of("y")) < 0 &&
+         pl_ir_type_find(type, pl_ir_name_of("b")) >= 0;
+}
+
+/* What came to experts, or for another part as large, is what is computed with, in both passes: frameworks hold it, or
+ * have kept it. */
+static bool is_held(const pl_laying *part, int32_t made) {
+  int32_t maker = part->to->values[made].op;
+  bool came = maker != PL_IR_NONE &&
+              (pl_ir_op_is(&part->to->ops[maker], "all_to_all") || pl_ir_op_is(&part->to->ops[maker], "kept"));
+  return came || pl_laying_is_of_experts(&part->to->values[made].type);
+}
+
 static int32_t known(const pl_laying *part, int32_t value, const pl_ir_type *wanted) {
   const pl_variants *variants = &part->variants[value];
   bool again = is_of_pass(part, value);
   for (int32_t i = 0; i < variants->n; i++)
-    if ((i == 0 || variants->again[i] == again) &&
+    if ((i == 0 || variants->again[i] == again || is_held(part, variants->value[i])) &&
         memcmp(part->to->values[variants->value[i]].type.on, wanted->on, sizeof(wanted->on)) == 0)
       return variants->value[i];
   return PL_IR_NONE;

@@ -26,15 +26,25 @@ static pl_code lay_ops(pl_laying *part, pl_error *error) {
 
 /* ---- functions ---- */
 
-bool pl_layout_agree(pl_partitioning *own, const char *name, pl_ir_type *type, bool *host) {
-  uint64_t hash = pl_hash_characters(0, name, strlen(name));
+static const pl_agreed *find_agreed(pl_partitioning *own, const char *name, uint64_t hash) {
   uint32_t probe = 0;
   for (const pl_agreed *known; (known = (const pl_agreed *)pl_hash_index_find(&own->agreed, hash, &probe)) != NULL;)
-    if (strcmp(known->name, name) == 0) {
-      *type = known->type;
-      if (host != NULL) *host = known->host;
-      return true;
-    }
+    if (strcmp(known->name, name) == 0) return known;
+  return NULL;
+}
+
+bool pl_layout_is_agreed(pl_partitioning *own, const char *name) {
+  return find_agreed(own, name, pl_hash_characters(0, name, strlen(name))) != NULL;
+}
+
+bool pl_layout_agree(pl_partitioning *own, const char *name, pl_ir_type *type, bool *host) {
+  uint64_t hash = pl_hash_characters(0, name, strlen(name));
+  const pl_agreed *known = find_agreed(own, name, hash);
+  if (known != NULL) {
+    *type = known->type;
+    if (host != NULL) *host = known->host;
+    return true;
+  }
   pl_agreed *made = PL_TAKE(own->scratch, pl_agreed, 1);
   if (made == NULL) return false;
   *made = (pl_agreed){.name = name, .type = *type, .host = host != NULL && *host};
