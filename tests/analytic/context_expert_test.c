@@ -7,8 +7,9 @@
  *            m L (max((n - 1) a, x) + a + max((n - 1) b, 2 x) + b)
  *   gather   m L (x + n a + x + n b + x)
  *   steps    m L (max(a, x) + (n - 1) a + x + max((n - 1) b, 2 x) + b), gathered, gradients in fp32
- *   experts  y = (n - 1)/n * S / B for the S bytes of the tokens of a rank times k; two all-to-alls each way
- *            m L 4 y
+ *   experts  y = (n - 1)/n * S / B for the S bytes of the tokens of a rank times k; two all-to-alls each way, behind
+ * one of them the weights of the answers, a number for each of these vectors, or their gradients: w = y / hidden m L (4
+ * y + 2 w)
  *
  * and behind it the all-reduce of the gradients that all ranks share. Over N nodes, to each of which a token is sent
  * once though several of its k experts are there, y shrinks by (N - 1) (1 - (1 - 1/N)^k) / (k (1 - 1/N)). */
@@ -26,6 +27,9 @@
 #include "workloads/import/model_file.h"
 
 enum { N_LAYERS = 3, N_MICROBATCHES = 2, HEAD = ATTENTION_HIDDEN / ATTENTION_HEADS };
+
+/* Exchanges of a layer, in exchanges of its tokens: of these, and of the weights of the answers. */
+static const double exchanges = 4 + 2.0 / ATTENTION_HIDDEN;
 
 /* Dyadic, so that products of them are on the grid of ticks. */
 static const double step_forward_s = 0x1p-12, step_backward_s = 0x1.8p-11;
@@ -119,7 +123,7 @@ static void experts(void **state) {
     char text[128];
     snprintf(text, sizeof text, "pp=1,dp=%d,tmp=1,ep=%d,mbs=1,overlap=0", n, n);
     pl_simulate_report report = attention_job_simulate(&own, text);
-    double exchanges_s = N_MICROBATCHES * N_LAYERS * 4 * y;
+    double exchanges_s = N_MICROBATCHES * N_LAYERS * exchanges * y;
     expect_time(text, report.row.expert_comm_s, exchanges_s, 1000);
     expect_time(text, report.row.iter_time_s, exchanges_s + ring_all_reduce_s(n, 2 * dense, port_Bps), 1000);
     assert_true(report.row.mem_parameters_bytes == 2 * (dense + expert / n));
@@ -144,7 +148,8 @@ static void experts(void **state) {
 /* Experts that are cut over two tensor ranks (etp=tmp) have half as much of each expert on a rank, and as many tokens
  * to exchange: on 8 devices ep=4 of 2 tensor ranks is groups of two replicas, or of the four ranks of equal tensor
  * rank. In front of them the tokens of both ranks are gathered, behind them the answers are summed and scattered:
- * forward and back two times half of what a rank then has, tokens * k / 2 * 2 rows. The products are as long. */
+ * forward and back two times half of what a rank then has, tokens * k / 2 * 2 rows, and as much of weights as they are
+ * exchanged. The products are as long. */
 static void cut_experts(void **state) {
   (void)state;
   const double port_Bps = 4e9;
@@ -160,8 +165,8 @@ static void cut_experts(void **state) {
   pl_simulate_report cut = attention_job_simulate(&own, "pp=1,dp=4,tmp=2,sp=1,ep=4,etp=2,mbs=1,overlap=0");
   assert_true(whole.row.mem_parameters_bytes - cut.row.mem_parameters_bytes == 2 * (expert / 4 - expert / 8));
   expect_time("all-to-all", cut.row.expert_comm_s, whole.row.expert_comm_s, 1000);
-  expect_time("gathers", cut.row.tensor_comm_s - whole.row.tensor_comm_s, N_MICROBATCHES * N_LAYERS * 4 * gather_s,
-              1000);
+  expect_time("gathers", cut.row.tensor_comm_s - whole.row.tensor_comm_s,
+              N_MICROBATCHES * N_LAYERS * exchanges * gather_s, 1000);
   /* ZeRO shards what is left of the experts over the replicas that hold the same: with ep=2 two of them. */
   whole = attention_job_simulate(&own, "pp=1,dp=4,tmp=2,sp=1,ep=2,etp=2,mbs=1,overlap=0");
   cut = attention_job_simulate(&own, "pp=1,dp=4,tmp=2,sp=1,ep=2,etp=2,mbs=1,overlap=0,zero=1");
@@ -194,7 +199,7 @@ static void loads(void **state) {
       snprintf(text, sizeof text, "pp=1,dp=%d,tmp=1,ep=%d,mbs=1,overlap=0", n, n);
       pl_simulate_report report = attention_job_simulate(&own, text);
       assert_true(fabs(pl_model_expert_load(&own.model, n) - wanted[k]) < 1e-12);
-      expect_time(text, report.row.expert_comm_s, N_MICROBATCHES * N_LAYERS * 4 * y, 1000);
+      expect_time(text, report.row.expert_comm_s, N_MICROBATCHES * N_LAYERS * exchanges * y, 1000);
       attention_job_release(&own);
     }
 }
@@ -204,8 +209,8 @@ static void loads(void **state) {
  * backward one, the stream of the exchanges has those of the backward pass and the forward pass in turn:
  *   exchanges   B's gradients | F's tokens | B's tokens | F's answers
  *   computing   a             |            |            | b
- * so that a layer of both takes max(a, y) + 2 y + max(y, b). The first forward and the last backward pass are alone. On
- * one stage; the gradients are reduced behind all of it. */
+ * so that a layer of both takes max(a, y) + 2 (y + w) + max(y, b), weights w going with both's tokens. The first
+ * forward and the last backward pass are alone. On one stage; the gradients are reduced behind all of it. */
 static void experts_exchange_beside_the_other_pass(void **state) {
   (void)state;
   static const double ports[] = {2e8, 1e9, 4e9, 1e11};
@@ -223,7 +228,8 @@ static void experts_exchange_beside_the_other_pass(void **state) {
       own.model = mixture(&own);
       double expert = 8.0 * 3 * ATTENTION_HIDDEN * 512 * N_LAYERS, dense = own.model.count.parameters - expert;
       double y = (RANKS - 1.0) / RANKS * (ATTENTION_SEQ * 2.0 * ATTENTION_HIDDEN * 2) / ports[i];
-      double a = step_forward_s, b = step_backward_s, alone = a + b + 4 * y, pair = fmax(a, y) + 2 * y + fmax(y, b);
+      double a = step_forward_s, b = step_backward_s, w = y / ATTENTION_HIDDEN;
+      double alone = a + b + exchanges * y, pair = fmax(a, y) + 2 * (y + w) + fmax(y, b);
       double gradients_s = ring_all_reduce_s(RANKS, 2 * dense, ports[i]);
       char text[128];
       snprintf(text, sizeof text, "pp=1,dp=%d,tmp=1,ep=%d,mbs=1,overlap=0", RANKS, RANKS);
@@ -258,7 +264,8 @@ static void tokens_go_in_8_bits(void **state) {
     own.profile.peak_flops[PL_DTYPE_FP8] = 1e30;
     double y = (n - 1.0) / n * (ATTENTION_SEQ * 2.0 * ATTENTION_HIDDEN) / port_Bps;
     pl_result_row row = attention_job_simulate(&own, "pp=1,dp=4,tmp=1,ep=4,mbs=1,overlap=0").row;
-    expect_time("exchanges", row.expert_comm_s, N_MICROBATCHES * N_LAYERS * 2 * y * (fp8 ? 3 + 4 / 128.0 : 4), 1000);
+    expect_time("exchanges", row.expert_comm_s, N_MICROBATCHES * N_LAYERS * 2 * y * (fp8 ? 3 + 4 / 128.0 : exchanges),
+                1000);
   }
   attention_job_release(&own);
 }
@@ -281,7 +288,8 @@ static void experts_stay_on_a_node(void **state) {
   for (int i = 0; i < 3; i++) { /* each rank has as many tokens */
     double y = 3.0 / 4 * (ATTENTION_SEQ * 2.0 * ATTENTION_HIDDEN * 2) / port_Bps;
     pl_simulate_report report = attention_job_simulate(&own, texts[i]);
-    expect_time(texts[i], report.row.expert_comm_s, N_MICROBATCHES * N_LAYERS * 4 * y, 1000);
+    double n = i < 2 ? exchanges : 4; /* the walk, which layers on context ranks are lowered by, sends no weights */
+    expect_time(texts[i], report.row.expert_comm_s, N_MICROBATCHES * N_LAYERS * n * y, 1000);
   }
   attention_job_release(&own);
 }
@@ -321,7 +329,7 @@ static void tokens_go_once_to_a_node(void **state) {
     }
     if (n_nodes > 1) {
       double tokens_bytes = ATTENTION_SEQ * 2.0 * ATTENTION_HIDDEN * 2, elsewhere = 1 - 1.0 / n_nodes;
-      expect_time("copies", copies_s, N_MICROBATCHES * N_LAYERS * 4 * elsewhere * tokens_bytes / nic_Bps, 1000);
+      expect_time("copies", copies_s, N_MICROBATCHES * N_LAYERS * exchanges * elsewhere * tokens_bytes / nic_Bps, 1000);
     }
     attention_job_release(&own);
   }

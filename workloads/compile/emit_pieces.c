@@ -165,7 +165,8 @@ void pl_crew_change_over(pl_compile_crew *own) {
   }
 }
 
-/* On to behind its next exchange, or to its end. */
+/* On to behind its next exchange and those that follow it at once (weights of answers go behind the tokens), or to its
+ * end. */
 static void emit_side(pl_compilation *state, pl_compile_crew *own, pl_emit_side *side) {
   const pl_pieces *pieces = &side->pass->pieces;
   state->meetings.times = side->times;
@@ -173,8 +174,9 @@ static void emit_side(pl_compilation *state, pl_compile_crew *own, pl_emit_side 
     pl_unrolling_wait_for(&own->members[i], own->members[i].gathered);
     own->members[i].gathered = PL_NONE;
   }
-  for (bool waits = false; side->at < pieces->n && !waits; side->at++) {
+  for (bool waits = false; side->at < pieces->n; side->at++) {
     const pl_piece *piece = &pieces->pieces[side->at];
+    if (waits && !exchanges_tokens(piece)) break;
     emit_piece_of(state, own, piece, side->microbatch);
     waits = exchanges_tokens(piece);
   }

@@ -1,6 +1,7 @@
 /* See workloads/lower/block_program.h, pl_model_flops_per_sequence. */
 #include "workloads/ir/chain.h"
 #include "workloads/language/ir_core.h"
+#include "workloads/language/ir_routing.h"
 #include "workloads/lower/block_program.h"
 #include "workloads/lower/launched_block.h"
 #include "workloads/lower/lowering.h"
@@ -26,11 +27,13 @@ double pl_block_model_flops(const pl_block_function *block, const pl_block_shard
   to.read = block->read;
   to.read.mesh = &block->module.mesh;
   to.read.f = block->function;
+  const pl_ir_routing routing = pl_ir_routing_of(&block->module);
   for (int32_t i = 0; i < block->function->n_ops; i++) {
     pl_core core;
     if (pl_read_is(&to.read, i, "product") && pl_lower_is_param(&to, pl_read_op(&to.read, i)->inputs[1])) {
       const pl_linear linear = pl_lower_linear(&to, i);
-      flops += 2 * linear.model_rows * linear.model_in * linear.model_out;
+      double share = pl_ir_routed_share(&routing, pl_read_type(&to.read, pl_read_op(&to.read, i)->inputs[0]));
+      flops += 2 * linear.model_rows * linear.model_in * linear.model_out * share;
     } else if (find_core(&to, i, &core)) {
       double seq = (double)tape.model_seq, heads = pl_lower_whole(&to, core.q, 'g') * pl_lower_whole(&to, core.q, 'r');
       double widths = (double)(pl_lower_extent(&to, core.q, 'd') + pl_lower_extent(&to, core.v, 'e'));

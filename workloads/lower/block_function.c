@@ -51,7 +51,7 @@ static void hand_mlp_on(pl_layout_rules *rules) {
       rules->on[axis].handed[rules->on[axis].n_handed++] = pl_ir_name_of("f");
 }
 
-static pl_layout_rules rules_of(const pl_model *model, const pl_block_shard *shard, pl_block_kind kind) {
+static pl_layout_rules rules_of(const pl_model *model, const pl_block_shard *shard, pl_block_kind kind, bool launched) {
   int32_t tmp = shard->tmp, cp = shard->cp > 1 ? shard->cp : 1, ep = shard->ep > 1 ? shard->ep : 1;
   int32_t kv = model->attention.n_kv_heads > 0 ? greatest_common(model->attention.n_kv_heads, tmp) : tmp;
   /* Logits are of whole sequences, and so is what ranks exchange of them. */
@@ -61,6 +61,7 @@ static pl_layout_rules rules_of(const pl_model *model, const pl_block_shard *sha
   pl_layout_axis(&rules, "cp", cp, PL_AXIS_CONTEXT, false, false);
   pl_layout_axis(&rules, "tp", kv, PL_AXIS_TENSOR, false, false);
   pl_layout_axis(&rules, "tpr", tmp / kv, PL_AXIS_TENSOR, false, false);
+  rules.whole_experts = shard->etp <= 1 || !launched;
   if (model->unlike.parts != NULL) hand_mlp_on(&rules);
   return rules;
 }
@@ -145,7 +146,9 @@ static pl_code differentiate(const pl_ir_module *whole, const pl_block_shard *sh
 static pl_code make(const pl_model *model, int32_t class_of_blocks, const pl_block_shard *shard, pl_arena *scratch,
                     pl_block_function *block, pl_arena *arena, pl_error *error) {
   pl_model own = held(model, shard, block);
-  const pl_layout_rules rules = rules_of(&own, shard, pl_model_class_kind(model, class_of_blocks));
+  block->kind = pl_model_class_kind(model, class_of_blocks);
+  block->launched = pl_block_is_launched(model, block->kind, shard);
+  const pl_layout_rules rules = rules_of(&own, shard, block->kind, block->launched);
   int32_t ep = shard->ep > 1 ? shard->ep : 1;
   pl_model_program_options options = pl_model_program_defaults(ep, 1, shard->seq);
   options.element = (pl_ir_element)shard->dtype;

@@ -6,7 +6,7 @@
 
 /* All of a shard that a function depends on. */
 typedef struct layout {
-  int32_t tmp, ep, cp;
+  int32_t tmp, ep, cp, etp;
   bool sp, gathers;
   pl_dtype dtype;
   int64_t seq;
@@ -41,6 +41,7 @@ static layout layout_of(const pl_model *model, const pl_block_shard *shard) {
   layout made = {.tmp = shard->tmp,
                  .ep = shard->ep > 1 ? shard->ep : 1,
                  .cp = shard->cp > 1 ? shard->cp : 1,
+                 .etp = shard->etp > 1 ? shard->etp : 1,
                  .sp = shard->sp,
                  .gathers = shard->cp > 1 && shard->cp_gather,
                  .dtype = shard->dtype,
@@ -56,9 +57,10 @@ static layout layout_of(const pl_model *model, const pl_block_shard *shard) {
 }
 
 static bool is_same(const layout *a, const layout *b) {
-  return a->tmp == b->tmp && a->ep == b->ep && a->cp == b->cp && a->sp == b->sp && a->gathers == b->gathers &&
-         a->dtype == b->dtype && a->seq == b->seq && a->framework == b->framework && a->launched == b->launched &&
-         a->flash == b->flash && a->fp8 == b->fp8 && a->fp4 == b->fp4 && a->recompute == b->recompute;
+  return a->tmp == b->tmp && a->ep == b->ep && a->cp == b->cp && a->etp == b->etp && a->sp == b->sp &&
+         a->gathers == b->gathers && a->dtype == b->dtype && a->seq == b->seq && a->framework == b->framework &&
+         a->launched == b->launched && a->flash == b->flash && a->fp8 == b->fp8 && a->fp4 == b->fp4 &&
+         a->recompute == b->recompute;
 }
 
 /* Kept functions that differ in what is said of layers alone; NULL: none. */
@@ -93,7 +95,7 @@ static pl_code make(pl_block_functions *functions, const pl_model *model, const 
   kept->layout = layout_of(model, shard);
   const kept_functions *like = model->unlike.parts == NULL ? find_like(functions, &kept->layout) : NULL;
   for (int32_t c = 0; c < n; c++) {
-    if (like != NULL && c != PL_BLOCK_LAYER)
+    if (like != NULL && c != PL_BLOCK_LAYER && c != PL_BLOCK_EXPERT_LAYER)
       kept->functions[c] = like->functions[c];
     else
       PL_TRY(pl_block_function_take(model, c, shard, &functions->arena, &kept->functions[c], error));

@@ -8,6 +8,7 @@
 #include "workloads/fuse/kernels.h"
 #include "workloads/language/ir_again.h"
 #include "workloads/lower/launched_kernels.h"
+#include "workloads/lower/lowering.h"
 
 bool pl_block_is_launched(const pl_model *model, pl_block_kind kind, const pl_block_shard *shard) {
   const bool shares_heads = model->attention.n_kv_heads < shard->tmp;
@@ -16,7 +17,8 @@ bool pl_block_is_launched(const pl_model *model, pl_block_kind kind, const pl_bl
   if (kind == PL_BLOCK_EMBEDDING || kind == PL_BLOCK_FINAL_NORM || kind == PL_BLOCK_HEAD || kind == PL_BLOCK_LOSS)
     return true;
   const bool autocast = pl_framework_autocast(pl_framework_or_ideal(shard->framework), shard->dtype) != PL_AUTOCAST_OFF;
-  return kind == PL_BLOCK_LAYER && !autocast && !shares_heads && !latent && shard->cp <= 1 &&
+  bool layer = kind == PL_BLOCK_LAYER || (kind == PL_BLOCK_EXPERT_LAYER && !shard->fp8);
+  return layer && !autocast && !shares_heads && !latent && shard->cp <= 1 &&
          shard->recompute != PL_RECOMPUTE_ALTERNATE;
 }
 
@@ -93,6 +95,16 @@ static pl_op_overlap overlap_of(const pl_launching *own, const pl_ir_op *op, boo
   return forward && is(op, "reduce_scatter") ? PL_OVERLAP_BEGAN : PL_OVERLAP_BEGINS;
 }
 
+/* Of tokens on their way to experts, and back, what is there of them; to experts perhaps in 8 bits. */
+static double bytes_of_collective(const pl_launching *own, const pl_ir_op *op) {
+  const pl_ir_type *type = &own->f->values[op->inputs[0]].type;
+  bool to_experts = is(op, "all_to_all") && pl_ir_op_has_name(op, "to", own->routing.experts);
+  double bytes = pl_ir_collective_bytes(&own->kernels->mesh, own->f, op) * pl_ir_moved_share(&own->routing, op, type);
+  if (to_experts && pl_ir_routed_share(&own->routing, type) != 1)
+    bytes *= pl_lower_token_bytes(own->tape->shard, true) / pl_ir_element_bytes((pl_ir_element)type->element);
+  return bytes;
+}
+
 static void launch_collective(pl_launching *own, int32_t index) {
   const pl_ir_op *op = &own->f->ops[index];
   uint32_t input = own->tensor[op->inputs[0]], output = input;
@@ -105,7 +117,7 @@ static void launch_collective(pl_launching *own, int32_t index) {
   own->tensor[op->first_output] = output;
   if (input == PL_NONE || output == PL_NONE) return;
   pl_tape_group_collective(own->tape, pl_launching_collective_name(own, index), collective_of(op), group_of(op),
-                           own->backward, pl_ir_collective_bytes(&own->kernels->mesh, own->f, op), input, output);
+                           own->backward, bytes_of_collective(own, op), input, output);
   pl_op *made =
       own->backward ? &own->tape->backward[own->tape->n_backward - 1] : &own->tape->forward[own->tape->n_forward - 1];
   made->overlap = (uint8_t)overlap_of(own, op, !own->backward || own->again[index]);
@@ -249,6 +261,7 @@ static pl_code launch(const pl_block_function *block, pl_tape *tape, pl_arena *s
     return pl_fail_memory(error, "the program of a block");
   pl_launching own = {
       .block = block, .kernels = &kernels, .routing = pl_ir_routing_of(&kernels), .tape = tape, .scratch = scratch};
+  own.routing.share *= block->capacity_factor;
   const pl_ir_function *forward = function_of(block, &kernels, block->function),
                        *backward = function_of(block, &kernels, block->backward);
   if (!begin_pass(&own, forward, false)) return pl_fail_memory(error, "the program of a block");

@@ -155,6 +155,16 @@ static void note_held(pl_launching *own, int32_t index, pl_op *kernel) {
   }
 }
 
+/* Work of attention with a sliding window w, of s w - w^2 / 2 pairs where all keys are half of s^2: where every so
+ * many-th layer of the class sees all keys, each is given the mean of both kinds. */
+static double mean_of_windows(const pl_launching *own, const pl_ir_op *op) {
+  double window = (double)pl_ir_integer_of(op, "window", 0), seq = (double)own->tape->model_seq;
+  double period = own->block->window_period;
+  if (period < 2 || window <= 0 || window >= seq) return 1;
+  double pairs = seq * window - window * window / 2;
+  return (period - 1 + seq * seq / 2 / pairs) / period;
+}
+
 void pl_launching_kernel(pl_launching *own, int32_t index) {
   const pl_ir_op *op = &own->f->ops[index];
   pl_tape *tape = own->tape;
@@ -167,7 +177,10 @@ void pl_launching_kernel(pl_launching *own, int32_t index) {
     return;
   }
   kernel.name = pl_launching_name(own, index);
-  if (kernel.kind == PL_OP_ATTENTION) kernel.attention_kernel = (uint8_t)tape->shard->attention_kernel;
+  if (kernel.kind == PL_OP_ATTENTION) {
+    kernel.attention_kernel = (uint8_t)tape->shard->attention_kernel;
+    kernel.flops *= mean_of_windows(own, op);
+  }
   clear_tensors(&kernel);
   for (int32_t i = 0; i < op->n_inputs; i++) {
     uint32_t tensor = own->tensor[op->inputs[i]];

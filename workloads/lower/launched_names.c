@@ -23,7 +23,7 @@ static const pl_tape_names *names_of(const pl_launching *own, const pl_ir_launch
   return names_by(own, own->backward ? op->origin : made);
 }
 
-/* The op that gives a kernel its name: a product, a norm, else the last that has one. */
+/* The op that gives a kernel its name: a product, a norm, the choice of experts, else the last that has one. */
 static const pl_ir_op *head_of(const pl_launching *own, const pl_ir_launched_ops *of, const pl_tape_names **names) {
   const pl_ir_op *head = NULL;
   *names = NULL;
@@ -33,7 +33,8 @@ static const pl_ir_op *head_of(const pl_launching *own, const pl_ir_launched_ops
     if (found == NULL) continue;
     head = op;
     *names = found;
-    if (is(op, "product") || strstr(pl_ir_row_at(op->row)->name, "norm") != NULL) break;
+    const char *row = pl_ir_row_at(op->row)->name;
+    if (is(op, "product") || strstr(row, "norm") != NULL || strncmp(row, "top_k", 5) == 0) break;
   }
   return head;
 }
@@ -44,7 +45,8 @@ static bool is_weight_gradient(const pl_ir_launched_ops *of, const pl_ir_op *pro
 
 static const char *role_of(const pl_ir_launched_ops *of, const pl_ir_op *head, const pl_tape_names *names) {
   if (is(head, "product")) return is_weight_gradient(of, head) ? names->wgrad : names->backward;
-  if (is(head, "sum")) return names->bias_grad;
+  bool of_experts = is(head, "sum") && pl_ir_op_has_name(head, "over", pl_ir_name_of("x"));
+  if (is(head, "sum") && !of_experts) return names->bias_grad;
   if (is(head, "accumulate") || is(head, "cast")) return NULL;
   return names->backward;
 }
@@ -90,6 +92,36 @@ static const char *cast_name(const pl_launching *own, int32_t index) {
   return is_forward ? names->cast_again : names->grad_cast;
 }
 
+/* ---- tokens on their way to experts and back ---- */
+
+static bool is_of_tokens(const pl_launching *own, int32_t value) {
+  const pl_ir_type *type = &own->f->values[value].type;
+  return pl_ir_type_find(type, pl_ir_name_of("x")) >= 0 && pl_ir_type_find(type, pl_ir_name_of("h")) >= 0;
+}
+
+/* Copies by their expert of what has come, and by the device that they go to of answers. NULL: another kernel. */
+static const char *sorting_name(const pl_launching *own, const pl_ir_op *op) {
+  if (!is(op, "copy") || !is_of_tokens(own, op->first_output)) return NULL;
+  int32_t maker = own->f->values[op->inputs[0]].op;
+  bool came = maker != PL_IR_NONE && pl_ir_row_at(own->f->ops[maker].row)->effect == PL_IR_COLLECTIVE;
+  bool forward = !own->backward || own->again[op - own->f->ops];
+  if (forward) return came ? "sort" : "unsort";
+  return came ? "unsort_backward" : "sort_backward";
+}
+
+/* NULL: no exchange between the devices that hold experts. */
+static const char *exchange_name(const pl_launching *own, const pl_ir_op *op) {
+  if (!is(op, "all_to_all")) return NULL;
+  bool to = pl_ir_op_has_name(op, "to", pl_ir_name_of("x")), from = pl_ir_op_has_name(op, "from", pl_ir_name_of("x"));
+  bool forward = !own->backward || own->again[op - own->f->ops];
+  if (!to && !from) return NULL;
+  if (!is_of_tokens(own, op->inputs[0])) return forward ? "routing_exchange" : "routing_exchange_backward";
+  if (forward) return to ? "dispatch" : "combine";
+  return to ? "combine_backward" : "dispatch_backward";
+}
+
+/* ---- kernels and collectives ---- */
+
 const char *pl_launching_name(const pl_launching *own, int32_t index) {
   const pl_ir_launched_ops of = pl_ir_launched_by(own->kernels, own->f, &own->f->ops[index]);
   const pl_tape_names *names;
@@ -98,6 +130,8 @@ const char *pl_launching_name(const pl_launching *own, int32_t index) {
   const pl_ir_op *head = head_of(own, &of, &names);
   const char *row = row_of(&of), *name = NULL;
   bool forward = !own->backward || own->again[index];
+  const char *sorting = sorting_name(own, &own->f->ops[index]);
+  if (sorting != NULL) return sorting;
   if (!forward && of.n == 1 && is(&of.ops[0], "add")) return "gradient_add";
   if (head != NULL) name = forward ? names->forward : role_of(&of, head, names);
   return name != NULL ? name : row;
@@ -173,6 +207,8 @@ static int32_t partial_of(const pl_launching *own, int32_t value) {
 const char *pl_launching_collective_name(const pl_launching *own, int32_t index) {
   const pl_ir_op *op = &own->f->ops[index];
   const char *row = pl_ir_row_at(op->row)->name, *name = NULL;
+  const char *exchange = exchange_name(own, op);
+  if (exchange != NULL) return exchange;
   bool gathers = is(op, "all_gather");
   int32_t of = gathers ? own->last[op->first_output] : partial_of(own, op->inputs[0]);
   if (of == PL_IR_NONE || of >= own->f->n_ops) return row;

@@ -85,9 +85,10 @@ static char letter_of(char dim) {
 
 /* Dimensions of a device's part; a fifth one and more are heads. */
 static void dims_of(const pl_launching *own, const pl_ir_type *type, pl_tensor *tensor) {
+  const pl_ir_type local = pl_ir_type_local(&own->kernels->mesh, type), part = pl_ir_routed_part(&own->routing, &local);
   int32_t over = type->rank > PL_TENSOR_RANK ? type->rank - PL_TENSOR_RANK : 0, at = 0;
   for (int32_t i = 0; i < type->rank; i++) {
-    int64_t extent = pl_ir_type_local_extent(&own->kernels->mesh, type, i);
+    int64_t extent = part.dims[i].extent;
     bool more = over > 0 && i > PL_TENSOR_RANK - 2 && i <= PL_TENSOR_RANK - 2 + over;
     if (more) {
       tensor->dims[at - 1] = 'a';
@@ -120,13 +121,23 @@ double pl_launching_bytes(const pl_launching *own, int32_t value) {
   return pl_ir_type_local_bytes(&own->kernels->mesh, type) * pl_ir_routed_share(&own->routing, type);
 }
 
-bool pl_launching_is_of_parameter(const pl_launching *own, int32_t value) {
+static bool is_of_experts(const char *path) {
+  return strstr(path, "experts") != NULL;
+}
+
+/* The parameter whose gradient it is: of tokens nothing is left in it. NULL: another value. */
+static const char *parameter_of_gradient(const pl_launching *own, int32_t value) {
   int32_t reader = own->last[value];
-  if (reader == PL_IR_NONE || reader == own->f->n_ops) return false;
+  if (reader == PL_IR_NONE || reader == own->f->n_ops) return NULL;
+  if (pl_ir_type_find(type_of(own, value), pl_ir_name_of("b")) >= 0) return NULL;
   const pl_ir_launched_ops of = pl_ir_launched_by(own->kernels, own->f, &own->f->ops[reader]);
   for (int32_t i = 0; i < of.n; i++)
-    if (is(&of.ops[i], "accumulate")) return pl_ir_type_find(type_of(own, value), pl_ir_name_of("b")) < 0;
-  return false;
+    if (is(&of.ops[i], "accumulate")) return of.ops[i].path;
+  return NULL;
+}
+
+bool pl_launching_is_of_parameter(const pl_launching *own, int32_t value) {
+  return parameter_of_gradient(own, value) != NULL;
 }
 
 static pl_tensor_kind kind_of(const pl_launching *own, int32_t value) {
@@ -148,7 +159,11 @@ static double times_of(const pl_launching *own, int32_t value) {
 uint32_t pl_launching_make(pl_launching *own, int32_t value, const char *name) {
   const pl_ir_type *type = type_of(own, value);
   if (type->element == PL_IR_I32 || type->rank == 0) return PL_NONE;
-  return add_tensor(own, name, kind_of(own, value), type, times_of(own, value) * pl_launching_bytes(own, value));
+  const char *parameter = own->backward ? parameter_of_gradient(own, value) : NULL;
+  uint32_t made =
+      add_tensor(own, name, kind_of(own, value), type, times_of(own, value) * pl_launching_bytes(own, value));
+  own->tape->tensors[made].expert = parameter != NULL && is_of_experts(parameter);
+  return made;
 }
 
 uint32_t pl_launching_beside(pl_launching *own, uint32_t tensor, int32_t value) {
@@ -212,17 +227,31 @@ static bool is_tied(const pl_launching *own, const pl_ir_op *param) {
   return own->block->kind == PL_BLOCK_HEAD && strcmp(param->path, "embedding.table") == 0;
 }
 
-/* One tensor of two dimensions, the second of which grows. */
-static uint32_t pack(pl_launching *own, const pl_ir_op *param, uint32_t tensor, const char *name, const char *dims,
-                     int64_t first, int64_t second) {
+/* A parameter's part of a packed tensor: `n` matrices, one for each expert of the device (0: none has a dimension of
+ * experts), of so many rows and columns. */
+typedef struct packed_part {
+  const char *dims;
+  int64_t n, first, second;
+} packed_part;
+
+static uint32_t packed_tensor(pl_tape *tape, const char *name, const packed_part *part) {
+  const int64_t extent[] = {part->n, part->first, part->second};
+  return part->n > 0 ? pl_tape_tensor(tape, name, PL_TENSOR_PARAMETER, tape->shard->dtype, part->dims, extent)
+                     : pl_tape_parameter(tape, name, part->dims, part->first, part->second);
+}
+
+/* One tensor, the last dimension of which grows, or the first where it counts vectors. */
+static uint32_t pack(pl_launching *own, const pl_ir_op *param, uint32_t tensor, const char *name,
+                     const packed_part *part) {
   pl_tape *tape = own->tape;
   if (pl_launching_parameter(own, param->path) != PL_NONE) return tensor;
   if (tensor == PL_NONE) {
-    tensor = pl_tape_parameter(tape, name, dims, first, second);
+    tensor = packed_tensor(tape, name, part);
+    tape->tensors[tensor].expert = is_of_experts(param->path);
   } else {
     pl_tensor *packed = &tape->tensors[tensor];
     uint8_t grows = packed->dims[0] == 'p' ? 0 : (uint8_t)(packed->rank - 1);
-    packed->extent[grows] += packed->rank == 1 || packed->dims[0] == 'p' ? first : second;
+    packed->extent[grows] += packed->rank == 1 || packed->dims[0] == 'p' ? part->first : part->second;
     packed->size_bytes = pl_tape_elements(tape, tensor) * pl_dtype_bytes((pl_dtype)packed->dtype);
   }
   if (is_tied(own, param)) tape->tied = tensor;
@@ -240,9 +269,12 @@ static void pack_products(pl_launching *own, const pl_ir_op *op, const pl_ir_lau
                      weight = pl_ir_type_local(&own->kernels->mesh, type_of(own, param->first_output));
     if (is(each, "product")) {
       const pl_ir_product shape = pl_ir_product_of(each, &read, &weight);
-      weights = pack(own, param, weights, names->forward, "io", shape.k, shape.n);
+      const packed_part part = {.dims = "io", .first = shape.k, .second = shape.n},
+                        of_experts = {.dims = "eio", .n = shape.batch, .first = shape.k, .second = shape.n};
+      weights = pack(own, param, weights, names->forward, is_of_experts(param->path) ? &of_experts : &part);
     } else if (is(each, "add") && weights != PL_NONE) {
-      biases = pack(own, param, biases, names->bias, "o", (int64_t)pl_ir_type_elements(&weight), 0);
+      const packed_part part = {.dims = "o", .first = (int64_t)pl_ir_type_elements(&weight)};
+      biases = pack(own, param, biases, names->bias, &part);
     }
   }
 }
@@ -257,7 +289,8 @@ static void pack_norm(pl_launching *own, const pl_ir_op *op, const pl_ir_launche
       const pl_ir_type *type = type_of(own, param->first_output);
       int64_t width = (int64_t)pl_ir_type_local_elements(&own->kernels->mesh, type);
       if (vectors != PL_NONE && own->tape->tensors[vectors].extent[1] != width) vectors = PL_NONE;
-      vectors = pack(own, param, vectors, names->forward, "ph", 1, width);
+      const packed_part part = {.dims = "ph", .first = 1, .second = width};
+      vectors = pack(own, param, vectors, names->forward, &part);
     }
   }
 }
@@ -283,6 +316,7 @@ uint32_t pl_launching_parameter_of(pl_launching *own, const pl_ir_op *param) {
   const pl_ir_type *type = type_of(own, param->first_output);
   uint32_t made = add_tensor(own, pl_launching_parameter_name(own, param->path), PL_TENSOR_PARAMETER, type,
                              pl_ir_type_local_bytes(&own->kernels->mesh, type));
+  own->tape->tensors[made].expert = is_of_experts(param->path);
   return put(&own->parameters, param->path, 0, made);
 }
 
