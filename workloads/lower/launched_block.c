@@ -18,8 +18,7 @@ bool pl_block_is_launched(const pl_model *model, pl_block_kind kind, const pl_bl
     return true;
   const bool autocast = pl_framework_autocast(pl_framework_or_ideal(shard->framework), shard->dtype) != PL_AUTOCAST_OFF;
   bool layer = kind == PL_BLOCK_LAYER || (kind == PL_BLOCK_EXPERT_LAYER && !shard->fp8);
-  return layer && !autocast && !shares_heads && !latent && shard->cp <= 1 &&
-         shard->recompute != PL_RECOMPUTE_ALTERNATE;
+  return layer && !autocast && !shares_heads && !latent && shard->cp <= 1 && shard->recompute != PL_RECOMPUTE_ALTERNATE;
 }
 
 /* ---- what a pass is made of ---- */
