@@ -19,7 +19,7 @@ static bool is_in_time(const pl_framework *framework) {
 static pl_code add_meeting(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_load *load) {
   bool ring = strncmp(pl_ir_row_at(op->row)->name, "ring_", 5) == 0;
   bool meets = pl_ir_row_at(op->row)->effect == PL_IR_COLLECTIVE && !pl_ir_op_is(op, "shift");
-  if (pl_ir_graph_is_leg(f, op)) return PL_OK;
+  if (pl_ir_graph_is_leg(f, op) || pl_ir_graph_is_known(f, op)) return PL_OK;
   pl_ir_meeting meeting = {.axes = 0};
   double alone_s = 0;
   if (meets) meeting = pl_ir_graph_meeting_of(own, f, op);

@@ -161,6 +161,14 @@ bool pl_ir_graph_is_leg(const pl_ir_function *f, const pl_ir_op *op) {
   return next != NULL && ((to && exchanges(next, "to")) || (from && exchanges(next, "from")));
 }
 
+bool pl_ir_graph_is_known(const pl_ir_function *f, const pl_ir_op *op) {
+  if (!pl_ir_op_is(op, "all_gather") || f->values[op->inputs[0]].type.element != PL_IR_I32) return false;
+  int32_t maker = f->values[op->inputs[0]].op;
+  while (maker != PL_IR_NONE && pl_ir_op_is(&f->ops[maker], "rename"))
+    maker = f->values[f->ops[maker].inputs[0]].op;
+  return maker != PL_IR_NONE && pl_ir_op_is(&f->ops[maker], "input") && strcmp(f->ops[maker].path, "positions") == 0;
+}
+
 /* Of the legs in front of it too. */
 static uint32_t axes_of_legs(const pl_ir_mesh *mesh, const pl_ir_function *f, const pl_ir_op *op) {
   uint32_t axes = axes_of(mesh, op);
@@ -415,8 +423,8 @@ pl_code pl_ir_graph_move(pl_ir_graphing *own, const pl_ir_function *f, const pl_
   if (strncmp(name, "halo", 4) == 0) return halo(own, f, op, input, output);
   if (strncmp(name, "ring_", 5) != 0) {
     if (output->tasks != NULL) return PL_OK; /* on its way since before */
-    if (pl_ir_graph_is_leg(f, op)) {
-      *output = *input; /* the last leg sends it */
+    if (pl_ir_graph_is_leg(f, op) || pl_ir_graph_is_known(f, op)) {
+      *output = *input; /* the last leg sends it; nobody has to */
       return PL_OK;
     }
     const pl_ir_meeting meeting = known_meeting(own, f, op);

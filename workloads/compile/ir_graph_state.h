@@ -407,6 +407,8 @@ pl_ir_meeting pl_ir_graph_meeting_of(const pl_ir_graphing *own, const pl_ir_func
 /* Whether the op is the first part of an exchange with experts that lie over several axes: all of it meets in the last
  * part, among the devices of all these axes. */
 bool pl_ir_graph_is_leg(const pl_ir_function *f, const pl_ir_op *op);
+/* Whether what it gathers is where the tokens stand, which every rank knows. */
+bool pl_ir_graph_is_known(const pl_ir_function *f, const pl_ir_op *op);
 /* A name for timelines; PL_NONE: there are none. */
 uint32_t pl_ir_graph_label(pl_ir_graphing *own, const char *text);
 /* Seconds of such a collective in the first group of the crew, alone on the network. */

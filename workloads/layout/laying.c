@@ -119,6 +119,12 @@ static bool sends_terms(const pl_laying *part, const pl_ir_type *is, const pl_ir
   return false;
 }
 
+/* A product with partial sums of all tokens, over ranks that have a share of them each: it would have the whole
+ * sequence's work. */
+static bool owes_tokens(const pl_laying *part, const pl_ir_op *op, int32_t axis, int8_t on) {
+  return on == PL_IR_PARTIAL && part->rules->on[axis].role == PL_AXIS_CONTEXT && is_row(op, "product");
+}
+
 /* A sum over experts would meet at every token what only some experts know. */
 static bool is_allowed(const pl_laying *part, const pl_ir_op *op, const pl_ir_way *way, int32_t axis,
                        const int8_t *outputs_on) {
@@ -172,6 +178,7 @@ static bool is_possible(const pl_laying *part, const choice *own, int32_t axis, 
     if (!divides(part, &own->inputs[i], axis, inputs_on[i])) return false;
     if (how != ANY_WAY && !suits_outer_axes(part, is, &own->inputs[i], axis, inputs_on[i])) return false;
     if (how != ANY_WAY && sends_terms(part, is, &own->inputs[i], axis, inputs_on[i])) return false;
+    if (how != ANY_WAY && owes_tokens(part, op, axis, inputs_on[i])) return false;
   }
   for (int32_t i = 0; i < op->n_outputs; i++)
     if (!divides(part, &own->outputs[i], axis, outputs_on[i]) ||
