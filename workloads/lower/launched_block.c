@@ -11,14 +11,14 @@
 #include "workloads/lower/lowering.h"
 
 bool pl_block_is_launched(const pl_model *model, pl_block_kind kind, const pl_block_shard *shard) {
-  const bool shares_heads = model->attention.n_kv_heads < shard->tmp;
   const bool latent = model->attention.kv_rank > 0;
+  const bool shares_heads = model->attention.n_kv_heads < shard->tmp;
   if (model->unlike.parts != NULL) return false;
   if (kind == PL_BLOCK_EMBEDDING || kind == PL_BLOCK_FINAL_NORM || kind == PL_BLOCK_HEAD || kind == PL_BLOCK_LOSS)
     return true;
   const bool autocast = pl_framework_autocast(pl_framework_or_ideal(shard->framework), shard->dtype) != PL_AUTOCAST_OFF;
-  bool layer = kind == PL_BLOCK_LAYER || (kind == PL_BLOCK_EXPERT_LAYER && !shard->fp8);
-  return layer && !autocast && !shares_heads && !latent && shard->cp <= 1 && shard->recompute != PL_RECOMPUTE_ALTERNATE;
+  bool layer = kind == PL_BLOCK_LAYER || (kind == PL_BLOCK_EXPERT_LAYER && !shard->fp8 && shard->cp <= 1);
+  return layer && !autocast && !shares_heads && !latent && shard->recompute != PL_RECOMPUTE_ALTERNATE;
 }
 
 /* ---- what a pass is made of ---- */
@@ -155,7 +155,7 @@ static void launch_op(pl_launching *own, int32_t index) {
     if (kept != PL_NONE && own->last[op->first_output] == PL_IR_NONE && own->n_unread < PL_LAUNCHED_HELD)
       own->unread[own->n_unread++] = kept;
   } else if (row->effect == PL_IR_COLLECTIVE && strncmp(row->name, "ring_", 5) != 0) {
-    if (row->effect == PL_IR_COLLECTIVE && is(op, "cut"))
+    if (is(op, "cut") || pl_launching_defers(own, op))
       pl_launching_share(own, index);
     else
       launch_collective(own, index);

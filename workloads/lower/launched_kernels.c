@@ -10,7 +10,7 @@ static bool is(const pl_ir_op *op, const char *row) {
 
 /* ---- kernels ---- */
 
-static pl_op *append(pl_launching *own, const pl_op *kernel) {
+pl_op *pl_launching_append(pl_launching *own, const pl_op *kernel) {
   pl_tape *tape = own->tape;
   if (!own->backward) {
     PL_ASSERT(tape->n_forward < PL_TAPE_FORWARD_OPS);
@@ -197,11 +197,12 @@ void pl_launching_kernel(pl_launching *own, int32_t index) {
     clear_tensors(&beside);
     pl_launching_read(own, &beside, kernel.output);
     beside.output = kernel.output;
-    append(own, &kernel);
-    append(own, &beside);
+    pl_launching_append(own, &kernel);
+    pl_launching_append(own, &beside);
     return;
   }
-  append(own, &kernel);
+  bool in_steps = kernel.kind == PL_OP_ATTENTION && pl_launching_context(own, index, &kernel);
+  if (!in_steps) pl_launching_append(own, &kernel);
 }
 
 /* ---- rows that are picked ---- */
@@ -237,5 +238,5 @@ void pl_launching_pick_rows(pl_launching *own, int32_t index) {
   clear_tensors(&kernel);
   pl_launching_read(own, &kernel, own->tensor[op->inputs[1]]);
   pl_launching_note_outputs(own, index, kernel.name, &kernel);
-  append(own, &kernel);
+  pl_launching_append(own, &kernel);
 }

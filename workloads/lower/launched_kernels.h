@@ -9,6 +9,15 @@
  * reads. */
 void pl_launching_kernel(pl_launching *own, int32_t op);
 
+/* At the end of the pass's list. */
+pl_op *pl_launching_append(pl_launching *own, const pl_op *kernel);
+
+/* Attention with keys and values of other ranks, in steps beside their exchange: the kernels of what is one in the
+ * function, with its tensors. False: it is one kernel here, too. launched_context.c */
+bool pl_launching_context(pl_launching *own, int32_t op, const pl_op *kernel);
+/* Whether a collective of the function is among what these steps exchange. */
+bool pl_launching_defers(const pl_launching *own, const pl_ir_op *op);
+
 /* Tensors of a kernel; PL_NONE: nothing. Parameters and their gradients stay: a kernel names as many as it has room
  * for. */
 bool pl_launching_must_name(const pl_launching *own, uint32_t tensor);

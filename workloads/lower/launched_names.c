@@ -203,6 +203,15 @@ static int32_t partial_of(const pl_launching *own, int32_t value) {
   return own->f->values[value].op;
 }
 
+/* Of keys and values, and of their gradients. */
+static const char *context_name(const pl_launching *own, int32_t index) {
+  const pl_ir_op *op = &own->f->ops[index];
+  int32_t reader = own->last[op->first_output];
+  if (!is(op, "all_gather")) return "keys_values_reduce_scatter";
+  bool forward = !own->backward || (reader != PL_IR_NONE && reader < own->f->n_ops && own->again[reader]);
+  return forward ? "keys_values_exchange" : "keys_values_regather";
+}
+
 /* Of the op that makes what is summed, or reads what is gathered. */
 const char *pl_launching_collective_name(const pl_launching *own, int32_t index) {
   const pl_ir_op *op = &own->f->ops[index];
@@ -210,6 +219,7 @@ const char *pl_launching_collective_name(const pl_launching *own, int32_t index)
   const char *exchange = exchange_name(own, op);
   if (exchange != NULL) return exchange;
   bool gathers = is(op, "all_gather");
+  if (pl_ir_text_of(op, "over")[0] == 'c') return context_name(own, index);
   int32_t of = gathers ? own->last[op->first_output] : partial_of(own, op->inputs[0]);
   if (of == PL_IR_NONE || of >= own->f->n_ops) return row;
   const pl_ir_launched_ops ops = pl_ir_launched_by(own->kernels, own->f, &own->f->ops[of]);
