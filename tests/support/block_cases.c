@@ -144,6 +144,7 @@ static void digest_list(pl_digest *digest, const pl_op_list *list) {
                               op->deterministic,
                               op->transposed,
                               op->host_free,
+                              (uint64_t)op->times,
                               op->convolution != NULL,
                               (uint64_t)op->batch,
                               (uint64_t)op->m,

@@ -159,6 +159,26 @@ static void test_deterministic(void **state) {
   assert_true(pl_op_cost(&profile, &op).time_s == free_s);
 }
 
+/* Steps of context parallelism: kernels one after the other, each with its launch. */
+static void test_times(void **state) {
+  (void)state;
+  pl_device_profile profile = profile_of(NULL, 0);
+  const pl_op one = {.kind = PL_OP_ATTENTION,
+                     .category = PL_CATEGORY_BACKWARD,
+                     .dtype = PL_DTYPE_FP16,
+                     .batch = 32,
+                     .m = 1024,
+                     .n = 1024,
+                     .k = 128,
+                     .flops = 1e10,
+                     .bytes = 4e7};
+  pl_op three = one;
+  three.times = 3;
+  three.flops *= 3;
+  three.bytes *= 3;
+  expect(pl_op_cost(&profile, &three), 3 * (1e10 / 25e12 + 1e-6), PL_COST_ROOFLINE, PL_BOUND_COMPUTE);
+}
+
 static void test_search(void **state) {
   (void)state;
   enum { N = 1000 };
@@ -185,7 +205,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(test_roofline),  cmocka_unit_test(test_tiles),         cmocka_unit_test(test_table),
       cmocka_unit_test(test_sustained), cmocka_unit_test(test_deterministic), cmocka_unit_test(test_search),
-      cmocka_unit_test(test_optimizer),
+      cmocka_unit_test(test_optimizer), cmocka_unit_test(test_times),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -28,14 +28,14 @@ static double collective_s(const pl_piece_context *context, const pl_op *op) {
 }
 
 /* A grouped product is as many calls of a matrix library as there are experts (Transformer Engine's GroupedLinear, on
- * several streams); all else is one kernel. */
+ * several streams); all else is one kernel, or says how many. */
 static double launches_of(const pl_block_program *block, const pl_op *op) {
   const uint32_t touched[] = {op->inputs[1], op->inputs[2], op->output};
   for (int i = 0; i < 3; i++) {
     const pl_tensor *tensor = touched[i] == PL_NONE ? NULL : &block->tensors[touched[i]];
     if (op->kind == PL_OP_GEMM && tensor != NULL && tensor->expert) return (double)op->batch;
   }
-  return 1;
+  return op->times > 1 ? (double)op->times : 1;
 }
 
 double pl_host_s_of_op(const pl_framework *framework, const pl_block_program *block, const pl_op *op, bool backward) {

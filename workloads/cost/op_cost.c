@@ -228,8 +228,7 @@ static double fill_time_s(const pl_device_profile *profile, double bytes) {
   return time.time_s;
 }
 
-pl_op_time pl_op_cost(const pl_device_profile *profile, const pl_op *op) {
-  PL_DEBUG_ASSERT(op->kind != PL_OP_COLLECTIVE);
+static pl_op_time cost_once(const pl_device_profile *profile, const pl_op *op) {
   pl_op_time time;
   if (!fitted(profile, op, &time)) time = roofline(profile, compute_time(profile, op), op->bytes);
   sustain(profile, op, &time);
@@ -243,6 +242,19 @@ pl_op_time pl_op_cost(const pl_device_profile *profile, const pl_op *op) {
   if (entry == NULL) return time;
   time.time_s = entry->time_s;
   time.source = PL_COST_TABLE;
+  return time;
+}
+
+pl_op_time pl_op_cost(const pl_device_profile *profile, const pl_op *op) {
+  PL_DEBUG_ASSERT(op->kind != PL_OP_COLLECTIVE);
+  if (op->times <= 1) return cost_once(profile, op);
+  pl_op one = *op;
+  one.times = 1;
+  one.flops /= (double)op->times;
+  one.bytes /= (double)op->times;
+  one.filled_bytes /= (double)op->times;
+  pl_op_time time = cost_once(profile, &one);
+  time.time_s *= (double)op->times;
   return time;
 }
 

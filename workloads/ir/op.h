@@ -106,6 +106,7 @@ typedef struct pl_op {
   bool transposed; /* GEMM: the first operand lies as [k, m] in memory, as the weight gradient reads its input */
   bool host_free;  /* its launch is in the framework's host time per layer */
   bool plain;      /* an instruction or two an element, no function: as fast as the memory, whatever the type */
+  int32_t times;   /* kernels of this shape one after the other, with the work of all; 0: one */
   const struct pl_chain_step
       *convolution; /* filter, stride and pictures (workloads/ir/chain.h); lives as long as the model */
   /* GEMM, and the product that a CONVOLUTION is: as above. ATTENTION: (batch * heads, query length, key length, head

@@ -7,7 +7,7 @@
  *
  *   (cp - 1) * max(step, send) + step
  *
- * written down as two kernels, of cp - 1 steps beside the whole exchange and of one step behind it. The exchange is a
+ * written down as two ops, of cp - 1 steps beside the whole exchange and of one step behind it. The exchange is a
  * ring all-gather: each rank sends cp - 1 shares, one per step. Backward the gradients of keys and values go round with
  * them, so twice as much is sent; their last step home is left out. Each step is a kernel that reads queries, one share
  * of keys and values, and writes a partial result; the rescaling of partial results is left out.
@@ -98,10 +98,10 @@ static pl_op *exchange(const attending *of, const char *name, pl_collective_kind
   return of->own->backward ? &tape->backward[tape->n_backward - 1] : &tape->forward[tape->n_forward - 1];
 }
 
-/* So many of the cp steps in one kernel; the last ones add to what the others made. */
+/* So many of the cp steps, a kernel each, in one op; the last ones add to what the others made. */
 static void attend(const attending *of, const pl_op *step, int64_t steps, bool last) {
   pl_op op = *step;
-  op.n *= steps;
+  op.times = (int32_t)steps;
   op.flops *= (double)steps;
   op.bytes *= (double)steps;
   if (last) {

@@ -7,7 +7,7 @@
  *
  *   (cp - 1) * max(step, send) + step
  *
- * written down as two kernels, of cp - 1 steps beside the whole exchange and of one step behind it. The exchange is a
+ * written down as two ops, of cp - 1 steps beside the whole exchange and of one step behind it. The exchange is a
  * ring all-gather: each rank sends cp - 1 shares, one per step. Backward the gradients of keys and values go round with
  * them, so twice as much is sent; their last step home is left out. Each step is a kernel that reads queries, one share
  * of keys and values, and writes a partial result; the rescaling of partial results is left out.
@@ -69,7 +69,7 @@ typedef struct kernel {
   double bytes, flops; /* of one step; of all */
 } kernel;
 
-/* `steps` of the kernel's cp steps in one; the last ones add to what the others made. */
+/* `steps` of the cp steps, a kernel each, in one op; the last ones add to what the others made. */
 static pl_op *emit(const part *of, const kernel *own, const char *name, int64_t steps, bool adds) {
   pl_tape *tape = of->tape;
   pl_op *op = pl_tape_op(tape, name, PL_OP_ATTENTION, own->category, own->inputs[0], own->inputs[1], own->inputs[2],
@@ -85,11 +85,20 @@ static pl_op *emit(const part *of, const kernel *own, const char *name, int64_t 
   op->attention_kernel = (uint8_t)tape->shard->attention_kernel;
   op->batch = tape->mbs * of->heads;
   op->m = tape->seq;
-  op->n = tape->seq * steps;
+  op->n = tape->seq;
+  op->times = (int32_t)steps;
   op->k = of->width;
   op->flops = own->flops * ((double)steps / (double)tape->cp);
   op->bytes = own->bytes * (double)steps;
   return op;
+}
+
+/* All steps in one kernel, with the keys and values that were gathered. */
+static void emit_whole(const part *of, const kernel *own, uint32_t keys) {
+  pl_op *op = emit(of, own, own->name, of->tape->cp, false);
+  op->n = of->tape->model_seq;
+  op->times = 1;
+  op->bytes = own->bytes + of->tape->tensors[keys].size_bytes;
 }
 
 /* The exchange and the steps beside it and behind it. */
@@ -130,7 +139,7 @@ void pl_lower_context(pl_lowering *to, const pl_core *core, uint32_t qkv, uint32
   } else if (!tape->shard->cp_gather) {
     ring(&of, &own);
   } else {
-    emit(&of, &own, own.name, tape->cp, false)->bytes = own.bytes + tape->tensors[keys].size_bytes;
+    emit_whole(&of, &own, keys);
   }
 }
 
@@ -164,7 +173,7 @@ void pl_back_context_parallel(pl_back *d, const pl_tape_node *node, uint32_t g, 
     ring(&of, &own);
     return;
   }
-  emit(&of, &own, own.name, tape->cp, false)->bytes = own.bytes + tape->tensors[keys].size_bytes;
+  emit_whole(&of, &own, keys);
   pl_tape_group_collective(tape, "keys_values_reduce_scatter", PL_REDUCE_SCATTER, PL_GROUP_CONTEXT, true,
                            gathered_bytes(&of), keys, dqkv);
   last_of(tape, true)->inputs[1] = dqkv; /* whose own share it adds to */
