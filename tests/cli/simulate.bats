@@ -520,7 +520,7 @@ assert len({out['platform_digest'], slow['platform_digest'], double['platform_di
   [[ $status == 0 && $output == *"collectives as   data nvswitch-nvlink3 + infiniband-hdr"* ]]
   run "$PACELINE" simulate "${job[@]}" --vary link:nic+fabric.bandwidth=250Gbps,300Gbps,800Gbps
   [[ $status == 0 && $output == *"collectives as   data nvswitch-nvlink3 + infiniband-hdr, in every variation"* ]]
-  [ "$(grep -c '^link:.* 139.7 ms' <<<"$output")" -eq 3 ]
+  [ "$(grep -c '^link:.* 140.1 ms' <<<"$output")" -eq 3 ]
   run "$PACELINE" simulate "${job[@]}" --json
   grep -A4 '"collective_entries"' <<<"$output" | grep -q '"between": "infiniband-hdr"'
 }
