@@ -53,12 +53,24 @@ static int32_t source_of(const pl_kernel_stepping *own, int32_t value) {
   return pl_read_maker(&own->finding.read, origin_of(own, value));
 }
 
-/* Each of queries, keys and values casts for itself, before tensor ranks gather. */
-static void of_product(pl_kernel_stepping *own, const pl_ir_op *op, pl_autocast_form form) {
+/* What a layer is handed, where norms are behind the sums; the same that was kept. */
+static bool is_handed(const pl_kernel_stepping *own, int32_t value, bool again) {
+  int32_t source = source_of(own, value);
+  bool wide = pl_ir_type_find(&own->finding.read.f->values[value].type, pl_ir_name_of("h")) >= 0;
+  return wide && (again ? pl_step_is(own, source, "kept") : source == PL_IR_NONE);
+}
+
+/* Each of queries, keys and values casts for itself, before tensor ranks gather; and so does each that is computed
+ * again. */
+static void of_product(pl_kernel_stepping *own, int32_t index, pl_autocast_form form) {
+  const pl_ir_op *op = pl_read_op(&own->finding.read, index);
+  bool forward = is_forward(own), again = !forward && own->again[index];
+  if (!forward && !again) return;
   int32_t source = source_of(own, op->inputs[0]);
-  bool wide = pl_read_is_norm(&own->finding.read, source) || (is_of(own, "head") && source == PL_IR_NONE);
+  bool wide = pl_read_is_norm(&own->finding.read, source) || (is_of(own, "head") && source == PL_IR_NONE) ||
+              (form == PL_AUTOCAST_ALL && is_handed(own, op->inputs[0], again));
   if (wide) cast(own, own->map[origin_of(own, op->inputs[0])], "autocast");
-  if (form == PL_AUTOCAST_ALL && (wide || is_forward(own))) cast(own, own->map[op->inputs[1]], "weight.autocast");
+  if (form == PL_AUTOCAST_ALL) cast(own, own->map[op->inputs[1]], "weight.autocast");
 }
 
 enum { MOST_PRODUCTS = 64 };
@@ -73,12 +85,26 @@ static int32_t n_products(const pl_kernel_stepping *own, int32_t value, int32_t 
   return first + n_products(own, add->inputs[1], most - first);
 }
 
-static void of_norm_backward(pl_kernel_stepping *own, const pl_ir_op *op, pl_autocast_form form) {
-  int32_t dy = own->map[op->inputs[2]], n = n_products(own, op->inputs[2], MOST_PRODUCTS);
-  bool elsewhere = source_of(own, op->inputs[2]) == PL_IR_NONE; /* the head's */
-  int32_t all = elsewhere ? PL_IR_NONE : cast(own, dy, "autocast.dinput");
+/* A gradient that products give, perhaps several; of *most sums. */
+static bool is_of_products(const pl_kernel_stepping *own, int32_t value, int32_t *most) {
+  int32_t op = source_of(own, value);
+  if (pl_step_is(own, op, "product")) return true;
+  if (!pl_step_is(own, op, "add") || --*most <= 0) return false;
+  const int32_t *inputs = pl_read_op(&own->finding.read, op)->inputs;
+  return is_of_products(own, inputs[0], most) && is_of_products(own, inputs[1], most);
+}
+
+/* Each cast for itself, and added up in fp32. */
+static void widen_products(pl_kernel_stepping *own, int32_t value) {
+  int32_t n = n_products(own, value, MOST_PRODUCTS), all = cast(own, own->map[value], "autocast.dinput");
   for (int32_t i = 1; i < n; i++)
-    all = sum(own, all, cast(own, dy, "autocast.dinput"), "autocast.dsum", PL_READ_AUTOCAST);
+    all = sum(own, all, cast(own, own->map[value], "autocast.dinput"), "autocast.dsum", PL_READ_AUTOCAST);
+}
+
+static void of_norm_backward(pl_kernel_stepping *own, const pl_ir_op *op, pl_autocast_form form) {
+  int32_t source = source_of(own, op->inputs[2]), most = MOST_PRODUCTS; /* none: the head's */
+  bool adds = pl_step_is(own, source, "add");                           /* of_sum has cast what it adds to fp32 */
+  if (source != PL_IR_NONE && (!adds || is_of_products(own, op->inputs[2], &most))) widen_products(own, op->inputs[2]);
   if (form == PL_AUTOCAST_NORMS) cast(own, own->map[op->first_output], "autocast.dx");
 }
 
@@ -96,6 +122,10 @@ static void of_sum(pl_kernel_stepping *own, const pl_ir_op *op, int32_t made) {
     if (own->finding.read.n_users[op->inputs[0]] > 1) twice_read(own, made, "autocast.sum");
   } else if (is_of_norm_backward(own, op->inputs[0]) || is_of_norm_backward(own, op->inputs[1])) {
     sum(own, own->map[op->inputs[0]], own->map[op->inputs[1]], "autocast.dsum", PL_READ_AUTOCAST_WIDER);
+    for (int32_t k = 0; k < 2; k++) {
+      int32_t most = MOST_PRODUCTS;
+      if (is_of_products(own, op->inputs[k], &most)) widen_products(own, op->inputs[k]);
+    }
     int32_t before = pl_read_maker(&own->finding.read, op->inputs[0]);
     bool goes_on = pl_step_is(own, before, "add") && own->finding.n_readers[op->inputs[0]] == 1;
     if (!goes_on) cast(own, made, "autocast.dbranch");
@@ -144,7 +174,7 @@ void pl_step_autocast(pl_kernel_stepping *own, int32_t index) {
   }
   if (is_of(own, "head.backward")) of_head_backward(own, op->first_output, made);
   if (pl_step_is(own, index, "product") && pl_read_weight(&own->finding.read, index) != NULL)
-    of_product(own, op, form);
+    of_product(own, index, form);
   else if (pl_step_is(own, index, "layer_norm") && form == PL_AUTOCAST_NORMS)
     cast(own, own->map[op->inputs[0]], "autocast.x");
   else if (pl_step_is(own, index, "layer_norm_backward") || pl_step_is(own, index, "rms_norm_backward"))

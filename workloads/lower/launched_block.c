@@ -5,6 +5,7 @@
 
 #include "core/cluster/cluster.h"
 #include "workloads/cost/ir_kernel.h"
+#include "workloads/fuse/kernel_wider.h"
 #include "workloads/fuse/kernels.h"
 #include "workloads/language/ir_again.h"
 #include "workloads/lower/launched_kernels.h"
@@ -17,8 +18,8 @@ bool pl_block_is_launched(const pl_model *model, pl_block_kind kind, const pl_bl
   if (kind == PL_BLOCK_EMBEDDING || kind == PL_BLOCK_FINAL_NORM || kind == PL_BLOCK_HEAD || kind == PL_BLOCK_LOSS)
     return true;
   const bool autocast = pl_framework_autocast(pl_framework_or_ideal(shard->framework), shard->dtype) != PL_AUTOCAST_OFF;
-  bool layer = kind == PL_BLOCK_LAYER || (kind == PL_BLOCK_EXPERT_LAYER && !shard->fp8 && shard->cp <= 1);
-  return layer && !autocast && !shares_heads && !latent && shard->recompute != PL_RECOMPUTE_ALTERNATE;
+  bool experts = kind == PL_BLOCK_EXPERT_LAYER && !shard->fp8 && shard->cp <= 1 && !autocast;
+  return (kind == PL_BLOCK_LAYER || experts) && !latent && !shares_heads && shard->recompute != PL_RECOMPUTE_ALTERNATE;
 }
 
 /* ---- what a pass is made of ---- */
@@ -65,7 +66,8 @@ static bool begin_pass(pl_launching *own, const pl_ir_function *f, bool backward
   own->again = backward ? pl_ir_again_take(f, own->scratch) : PL_TAKE(own->scratch, bool, f->n_ops + 1);
   own->for_inputs = PL_TAKE(own->scratch, bool, f->n_ops + 1);
   own->picked = PL_TAKE(own->scratch, bool, f->n_values + 1);
-  if (own->scratch->failed) return false;
+  if (own->scratch->failed || !pl_kernel_wider_take(own->kernels, f, own->tape->framework, own->scratch, &own->times))
+    return false;
   for (int32_t i = 0; i < f->n_values; i++)
     own->tensor[i] = PL_NONE;
   find_last(own);

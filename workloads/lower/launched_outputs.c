@@ -26,8 +26,7 @@ static uint32_t added_in_place(const pl_launching *own, int32_t index) {
     uint32_t tensor = own->tensor[op->inputs[i]];
     if (tensor == PL_NONE || own->tape->tensors[tensor].kind != PL_TENSOR_GRADIENT) continue;
     if (pl_launching_is_read_later(own, tensor, index) || is_read_for_weights(own, tensor, index)) continue;
-    double bytes = pl_ir_type_local_bytes(&own->kernels->mesh, &own->f->values[op->first_output].type);
-    if (own->tape->tensors[tensor].size_bytes == bytes) return tensor;
+    if (own->tape->tensors[tensor].size_bytes == pl_launching_bytes(own, op->first_output)) return tensor;
   }
   return PL_NONE;
 }

@@ -118,7 +118,8 @@ static const pl_ir_type *type_of(const pl_launching *own, int32_t value) {
 double pl_launching_bytes(const pl_launching *own, int32_t value) {
   const pl_ir_type *type = type_of(own, value);
   if (type->element == PL_IR_I32) return 0;
-  return pl_ir_type_local_bytes(&own->kernels->mesh, type) * pl_ir_routed_share(&own->routing, type);
+  return pl_ir_type_local_bytes(&own->kernels->mesh, type) * pl_ir_routed_share(&own->routing, type) *
+         (own->times != NULL ? own->times[value] : 1);
 }
 
 static bool is_of_experts(const char *path) {

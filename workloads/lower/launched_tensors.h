@@ -34,6 +34,7 @@ typedef struct pl_launching {
   uint32_t *tensor;
   int32_t *last;
   const bool *again;
+  const uint8_t *times; /* per value: how many times as large as it says (workloads/fuse/kernel_wider.h); NULL: once */
   bool *for_inputs;
   bool *picked; /* per value: of rows that were picked, or made of them */
   pl_launched_table parameters, buffers, kept, masks;

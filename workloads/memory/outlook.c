@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "workloads/fuse/kernel_wider.h"
 #include "workloads/language/ir_place.h"
 #include "workloads/language/ir_product.h"
 #include "workloads/language/ir_routing.h"
@@ -229,8 +230,10 @@ static bool list_ends(const looking *own, const pl_ir_function *f, pl_outlook *l
 }
 
 static bool look_at_ops(const looking *own, const pl_ir_function *f, pl_outlook *look) {
+  const uint8_t *times;
   look->last = last_reads(f, own->arena);
   if (look->last == NULL || !list_ends(own, f, look)) return false;
+  if (!pl_kernel_wider_take(own->module, f, own->framework, own->arena, &times)) return false;
   look->over = PL_TAKE(own->arena, int32_t, f->n_values + 1);
   look->bytes = PL_TAKE(own->arena, double, f->n_values + 1);
   look->masks = PL_TAKE(own->arena, double, f->n_ops + 1);
@@ -253,6 +256,7 @@ static bool look_at_ops(const looking *own, const pl_ir_function *f, pl_outlook 
                                                       : pl_ir_type_local_bytes(&own->module->mesh, type) *
                                                             pl_ir_routed_share(&own->routing, type);
       if (is(op, "copy")) look->bytes[value] *= (double)pl_ir_integer_of(op, "times", 1);
+      if (times != NULL) look->bytes[value] *= times[value];
     }
   }
   if (!own->arena->failed && own->module->level == PL_IR_KERNELS) leave_buffers(own, f, look);
