@@ -61,8 +61,10 @@ int32_t pl_program_experts(pl_program_writer *to, int32_t x) {
   const pl_model *model = to->model;
   int32_t y = routed(to, x);
   if (model->moe.shared_ffn == 0) return y;
+  /* The gate's gradient, whole on each tensor rank, is added behind the sums of partial ones. */
+  int32_t gate = model->moe.shared_gate ? gate_of(to, x) : PL_IR_NONE;
   int32_t shared = pl_program_mlp(to, "shared", x, model->moe.shared_ffn);
   if (model->mlp.mlp_bias) shared = pl_write_bias(to, "shared.down.bias", shared, "h");
-  if (model->moe.shared_gate) shared = pl_write_two(to, "multiply", "shared", shared, gate_of(to, x));
+  if (gate != PL_IR_NONE) shared = pl_write_two(to, "multiply", "shared", shared, gate);
   return pl_write_two(to, "add", "sum", y, shared);
 }

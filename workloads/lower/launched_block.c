@@ -18,7 +18,7 @@ bool pl_block_is_launched(const pl_model *model, pl_block_kind kind, const pl_bl
   if (kind == PL_BLOCK_EMBEDDING || kind == PL_BLOCK_FINAL_NORM || kind == PL_BLOCK_HEAD || kind == PL_BLOCK_LOSS)
     return true;
   const bool autocast = pl_framework_autocast(pl_framework_or_ideal(shard->framework), shard->dtype) != PL_AUTOCAST_OFF;
-  bool experts = kind == PL_BLOCK_EXPERT_LAYER && !shard->fp8 && shard->cp <= 1 && !autocast;
+  bool experts = kind == PL_BLOCK_EXPERT_LAYER && shard->cp <= 1 && !autocast;
   return (kind == PL_BLOCK_LAYER || experts) && !latent && !shares_heads && shard->recompute != PL_RECOMPUTE_ALTERNATE;
 }
 
