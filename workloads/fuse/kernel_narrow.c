@@ -258,6 +258,7 @@ static void write_cast(pl_kernel_narrowing *own, const pl_ir_op *op) {
     if (own->narrow[op->inputs[0]] == PL_IR_NONE) cast_one(own, op->inputs[0], 2);
     if (own->narrow[op->inputs[0]] == PL_IR_NONE) return; /* no memory */
     making.inputs = &own->narrow[op->inputs[0]];
+    own->is_taken[op->inputs[0]] = own->is_taken[op->inputs[0]] || gathers_tokens(own->from, op); /* for a layer */
   }
   making.callee = PL_IR_NONE;
   for (int32_t i = 0; i < op->n_outputs; i++)

@@ -212,6 +212,15 @@ static const char *module_of(const pl_ir_function *function, const pl_ir_op *op,
   return path;
 }
 
+/* Of latent attention: queries are a product of their own, and a norm is of what they were compressed to. */
+static const char *latent_path(const pl_ir_function *function, const char *path) {
+  bool queries = strcmp(path, "attention.q.weight") == 0, norm = strcmp(path, "attention.q_norm.scale") == 0;
+  for (int32_t i = 0; (queries || norm) && i < function->n_ops; i++)
+    if (is_row(&function->ops[i], "param") && strcmp(function->ops[i].path, "attention.kv_down.weight") == 0)
+      return queries ? "attention.queries.weight" : "attention.compressed_norm.scale";
+  return path;
+}
+
 /* "norm1" of "norm1.scale", "y" of "y.2.2"; of a head that is tied to the embedding "pooler" of "head.pooler.weight";
  * of an activation "mlp.active". */
 static const pl_tape_names *names_of(const pl_ir_function *function, const pl_ir_op *op, pl_block_kind kind) {
@@ -226,6 +235,7 @@ static const pl_tape_names *names_of(const pl_ir_function *function, const pl_ir
   }
   if (path != NULL && (strcmp(path, "weight") == 0 || strcmp(path, "embedding.table") == 0)) path = "logits.weight";
   if (path != NULL && kind == PL_BLOCK_HEAD && strncmp(path, "head.", 5) == 0) path += 5;
+  if (path != NULL) path = latent_path(function, path);
   if (path == NULL) path = name;
   length = path == name ? without_numbers(name) : without_last(path);
   if (length >= sizeof stem) return NULL;
