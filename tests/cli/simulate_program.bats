@@ -295,3 +295,21 @@ said() { jq 'del(.run_digest, .n_played_microbatches)' <<<"$1"; }
     [[ $output =~ "cast.plir:"[0-9]+":"[0-9]+": $word of cast" ]]
   done
 }
+
+@test "products of one layer may be of several types: those that are one kernel else are kernels of their own" {
+  "$PACELINE" program print --platform platforms/dgx-h100.xml --model workloads/models/tiny-llama.json --gbs 16 --seq 16 --dtype bf16 --fp8 \
+    --strategy pp=1,dp=4,tmp=2,mbs=2,sp=1 -o "$BATS_TEST_TMPDIR/all.plir" >/dev/null
+  narrow=$(grep -n 'narrow="fp8"' "$BATS_TEST_TMPDIR/all.plir" | cut -d: -f1)
+  [ "$(wc -l <<<"$narrow")" -eq 21 ]
+  kernels() { "$PACELINE" simulate --program "$1" --platform platforms/dgx-h100.xml --framework megatron-core --json | grep n_kernels | tr -dc 0-9; }
+  all=$(kernels "$BATS_TEST_TMPDIR/all.plir")
+  more=0
+  for line in $narrow; do
+    sed "${line}s/, narrow=\"fp8\"//" "$BATS_TEST_TMPDIR/all.plir" >"$BATS_TEST_TMPDIR/one.plir"
+    "$PACELINE" program check "$BATS_TEST_TMPDIR/one.plir"
+    one=$(kernels "$BATS_TEST_TMPDIR/one.plir")
+    [ "$one" -gt 0 ]
+    [ "$one" -le "$all" ] || more=$((more + 1))
+  done
+  [ "$more" -ge 6 ] # of queries, keys, values, gate and up forward, and of their gradients
+}

@@ -41,7 +41,8 @@ static void join_pack(pl_kernel_finding *own, int32_t accumulate) {
     if (pl_kernel_pack_of(own->packs, pl_read_op(&own->read, i)->path) != pack) continue;
     int32_t other = source_of(own, i);
     bool alike = source != PL_IR_NONE && other != PL_IR_NONE &&
-                 pl_read_op(&own->read, source)->row == pl_read_op(&own->read, other)->row;
+                 pl_read_op(&own->read, source)->row == pl_read_op(&own->read, other)->row &&
+                 pl_kernel_same_type(own, source, other);
     if (alike) pl_kernel_join(own, source, other);
     if (alike) pl_kernel_join(own, accumulate, i);
     return; /* which joins the next */

@@ -52,6 +52,9 @@ bool pl_kernel_packs_find(const pl_ir_module *module, const pl_framework *framew
                           pl_kernel_packs *packs);
 int32_t pl_kernel_pack_of(const pl_kernel_packs *packs, const char *path); /* PL_IR_NONE = none; path may be NULL */
 
+/* Whether two products are computed in one type: else no kernel computes both. Of other ops true. */
+bool pl_kernel_same_type(const pl_kernel_finding *own, int32_t a, int32_t b);
+
 /* ---- patterns ---- */
 /* All of them, in their order. */
 void pl_kernel_groups_find(pl_kernel_finding *own);

@@ -6,6 +6,7 @@
 #include "workloads/fuse/kernel_groups.h"
 #include "workloads/language/ir_core.h"
 #include "workloads/language/ir_latent.h"
+#include "workloads/language/ir_product.h"
 
 /* ---- packs ---- */
 
@@ -110,23 +111,37 @@ bool pl_kernel_packs_find(const pl_ir_module *module, const pl_framework *framew
 
 /* ---- products of a pack ---- */
 
+bool pl_kernel_same_type(const pl_kernel_finding *own, int32_t a, int32_t b) {
+  return strcmp(pl_ir_text_of(pl_read_op(&own->read, a), PL_IR_PRODUCT_NARROW),
+                pl_ir_text_of(pl_read_op(&own->read, b), PL_IR_PRODUCT_NARROW)) == 0;
+}
+
 /* The same input times the weights of a pack, forward or made again. */
 static void join_same_input(pl_kernel_finding *own, int32_t op) {
   int32_t own_pack = pl_kernel_pack_of(own->packs, pl_read_weight(&own->read, op));
   for (int32_t i = op + 1; own_pack != PL_IR_NONE && i < own->read.f->n_ops; i++)
     if (pl_read_is(&own->read, i, "product") &&
         pl_read_op(&own->read, i)->inputs[0] == pl_read_op(&own->read, op)->inputs[0] &&
-        pl_kernel_pack_of(own->packs, pl_read_weight(&own->read, i)) == own_pack) {
+        pl_kernel_pack_of(own->packs, pl_read_weight(&own->read, i)) == own_pack && pl_kernel_same_type(own, op, i)) {
       pl_kernel_join(own, op, i);
       return; /* which joins the next */
     }
 }
 
-/* The pack whose products an addition's operand is made of, one or a sum of several that nobody else reads. */
+/* One number for a pack and the type that a product of it is in; PL_IR_NONE: of no pack. */
+static int32_t typed_pack(const pl_kernel_finding *own, int32_t product) {
+  int32_t pack = pl_kernel_pack_of(own->packs, pl_read_weight(&own->read, product));
+  pl_ir_element narrow = PL_IR_ELEMENT_COUNT;
+  (void)pl_ir_element_of(pl_ir_text_of(pl_read_op(&own->read, product), PL_IR_PRODUCT_NARROW), &narrow);
+  return pack != PL_IR_NONE ? pack * (PL_IR_ELEMENT_COUNT + 1) + (int32_t)narrow : PL_IR_NONE;
+}
+
+/* The pack, with a type, whose products an addition's operand is made of, one or a sum of several that nobody else
+ * reads. */
 static int32_t summed_pack(const pl_kernel_finding *own, int32_t value) {
   int32_t op = pl_read_maker(&own->read, value);
   if (own->n_readers[value] != 1) return PL_IR_NONE;
-  if (pl_read_is(&own->read, op, "product")) return pl_kernel_pack_of(own->packs, pl_read_weight(&own->read, op));
+  if (pl_read_is(&own->read, op, "product")) return typed_pack(own, op);
   if (!pl_read_is(&own->read, op, "add")) return PL_IR_NONE;
   int32_t left = summed_pack(own, pl_read_op(&own->read, op)->inputs[0]);
   return left != PL_IR_NONE && left == summed_pack(own, pl_read_op(&own->read, op)->inputs[1]) ? left : PL_IR_NONE;
@@ -137,7 +152,7 @@ static int32_t term_of(const pl_kernel_finding *own, int32_t add, int32_t pack) 
   for (int32_t i = 0; i < 2; i++) {
     int32_t op = pl_read_made(&own->read, add, i);
     if (pl_read_is(&own->read, op, "product") && own->n_readers[pl_read_op(&own->read, add)->inputs[i]] == 1 &&
-        pl_kernel_pack_of(own->packs, pl_read_weight(&own->read, op)) == pack)
+        typed_pack(own, op) == pack)
       return op;
   }
   return PL_IR_NONE;
@@ -148,7 +163,7 @@ static void join_chain(pl_kernel_finding *own, int32_t op) {
   for (int32_t i = 0; i < 2; i++) {
     int32_t term = pl_read_made(&own->read, op, i), before = pl_read_made(&own->read, op, 1 - i);
     if (!pl_read_is(&own->read, term, "product") || !pl_read_is(&own->read, before, "add")) continue;
-    int32_t pack = pl_kernel_pack_of(own->packs, pl_read_weight(&own->read, term));
+    int32_t pack = typed_pack(own, term);
     int32_t other = pack != PL_IR_NONE ? term_of(own, before, pack) : PL_IR_NONE;
     if (other == PL_IR_NONE || term_of(own, op, pack) != term || pl_kernel_next(own, before) != op) continue;
     pl_kernel_join(own, op, term);
