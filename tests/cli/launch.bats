@@ -76,6 +76,18 @@ S
   [[ $output == *"pp=4,dp=8"* ]]
 }
 
+@test "a strategy that a file makes and that is refused: the setting that says so, and its line" {
+  local job=(--platform dgx-h100:4 --model mixtral-8x7b --gbs 64 --strategy pp=1,dp=16,tmp=2,sp=1,mbs=1,ep=8,zero=1,ep_overlap=1)
+  "$PACELINE" launch "${job[@]}" --as megatron -o "$dir/moe.sh" >/dev/null
+  line() { grep -n -e "$1" "$2" | cut -d: -f1; }
+  sed 's/--expert-model-parallel-size 8/--expert-model-parallel-size 1/' "$dir/moe.sh" >"$dir/one.sh"
+  refuses "$dir/one.sh:$(line overlap-moe "$dir/one.sh"): --overlap-moe-expert-parallel-comm: ep_overlap=1 hides" simulate --from "$dir/one.sh" --platform dgx-h100:4
+  sed 's/--sequence-parallel//' "$dir/moe.sh" >"$dir/no-sp.sh"
+  refuses "$dir/no-sp.sh:$(line tensor-model "$dir/no-sp.sh"): --tensor-model-parallel-size: " simulate --from "$dir/no-sp.sh" --platform dgx-h100:4
+  # what the command line says is not the file's
+  refuses "strategy: ep_overlap=1 hides" simulate --from "$dir/moe.sh" --platform dgx-h100:4 --strategy pp=1,dp=32,tmp=1,mbs=1,ep=1,ep_overlap=1
+}
+
 @test "what cannot be said or read is refused in one line" {
   local job=(--platform "$platform" --model llama-3.1-8b --gbs 64)
   refuses "--as is missing" launch "${job[@]}" --strategy pp=1,dp=32,tmp=1,mbs=1

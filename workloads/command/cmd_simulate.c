@@ -18,12 +18,14 @@
 #include "workloads/command/simulate_request.h"
 #include "workloads/command/trace_window.h"
 #include "workloads/language/ir_text.h"
+#include "workloads/launch/blame.h"
 #include "workloads/tree/tree.h"
 
 typedef struct session {
   pl_simulate_request *options;
   pl_job_session job;
   pl_launch launch;
+  bool is_launched; /* by it, with the strategy that it makes */
   pl_residuals residuals;
   pl_simulate_report report;
   pl_vary_grid vary;
@@ -67,9 +69,11 @@ static pl_beside_main main_of(session *own) {
 
 static pl_code load(session *own, pl_error *error) {
   pl_simulate_request *options = own->options;
+  bool has_strategy = options->strategy != NULL;
   if (options->launch_path != NULL && options->job.error.code == PL_OK)
     PL_TRY(
         pl_launched_job_take(options->launch_path, &own->job, &options->job, &options->strategy, &own->launch, error));
+  own->is_launched = options->launch_path != NULL && !has_strategy;
   PL_TRY(pl_job_options_check(&options->job, error));
   PL_TRY(pl_training_cost_check(&options->cost, error));
   if (options->strategy == NULL)
@@ -249,6 +253,7 @@ int pl_cmd_simulate(int argc, char **argv) {
     code = simulate_program(&options, own.command, &error);
   } else {
     if (code == PL_OK) code = simulate(&own, &error);
+    if (own.is_launched) pl_launch_blame(&own.launch, own.job.model.name, &error);
     if (code == PL_OK) code = print(&own, &error);
   }
   if (code != PL_OK) status = pl_command_report("simulate", &error);

@@ -1,0 +1,13 @@
+/* A strategy that a launch file makes may be one that is refused, in the words of strategies: here the setting is found
+ * that says so, and its line. */
+#ifndef PL_WORKLOADS_LAUNCH_BLAME_H
+#define PL_WORKLOADS_LAUNCH_BLAME_H
+
+#include "workloads/launch/launch.h"
+
+/* "strategy: ep_overlap=1 with ..." becomes "train.sh:7: --overlap-moe-expert-parallel-comm: ep_overlap=1 with ...";
+ * what no setting of the file is about, stays as it is. Likewise what the model of that name is said not to take (NULL:
+ * none has been read). */
+void pl_launch_blame(const pl_launch *launch, const char *model_name, pl_error *error);
+
+#endif
