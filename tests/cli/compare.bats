@@ -121,7 +121,11 @@ for name in parts + ["iter_time_s", "iter_time_low_s", "tokens_per_s", "mfu", "p
     assert both[name]["b"] == tree[name], name
 assert abs(sum(tree[name] for name in parts) - tree["iter_time_s"]) < 1e-9 * tree["iter_time_s"]
 PYTHON
+  grep -q '"program": "b"' both.json
+  run -0 "$PACELINE" compare "${on[@]}" pp=2,dp=2,tmp=2,mbs=1 gpt-megatron-3d.yaml
+  [[ $output == *"simulated as "*"a tuple "*"a program"* ]]
   run -0 "$PACELINE" compare "${on[@]}" pp=8,dp=1,tmp=1,mbs=1,schedule=dualpipe gpt-megatron-3d.yaml
+  [[ $output != *"simulated as "* ]]
   [[ $output == *"what differs            the strategies"*"by stage                not known of programs"*"better                  "* ]]
 }
 
