@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "workloads/fuse/kept_path.h"
+
 /* What is kept under a path, as it was read before; PL_IR_NONE: not yet. */
 static int32_t read_before(const pl_kernel_stepping *own, const char *path) {
   int32_t kept = pl_ir_row_of("kept");
@@ -53,7 +55,7 @@ static int32_t remake(pl_kernel_stepping *own, const pl_ir_op *kept, const pl_ke
 /* ---- what stands for something ---- */
 
 static const char *path_of_part(pl_kernel_stepping *own, const char *path, const char *part) {
-  const char *made = pl_arena_printf(own->to->arena, "%s.%s", path, part);
+  const char *made = pl_kept_path_of_part(own->from, path, part, own->to->arena);
   return made != NULL ? made : path;
 }
 

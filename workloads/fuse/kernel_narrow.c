@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "workloads/fuse/kept_path.h"
 #include "workloads/fuse/kernel_steps.h"
 #include "workloads/language/ir_again.h"
 #include "workloads/language/ir_place.h"
@@ -276,7 +277,7 @@ static void write_part(pl_kernel_narrowing *own, const pl_ir_op *op) {
   int32_t value = keeps ? op->inputs[0] : op->first_output;
   if (!keeps && !has_narrow_reader(old(own), value)) return;
   pl_ir_element element = (pl_ir_element)element_for(own, value);
-  const char *path = pl_arena_printf(own->to->arena, "%s.%s", op->path, pl_ir_element_name(element));
+  const char *path = pl_kept_path_of_part(own->from, op->path, pl_ir_element_name(element), own->to->arena);
   pl_ir_type type = old(own)->values[value].type;
   type.element = (uint8_t)element;
   if (keeps && own->narrow[value] == PL_IR_NONE) cast_one(own, value, 2);

@@ -74,12 +74,11 @@ static void count_in_host(pl_pass_walk *own, double bytes) {
 /* Goes into a call, and to what is in it; `path_length` put back comes out. */
 static void enter(pl_pass_walk *own, const char *segment) {
   size_t n = segment != NULL ? strlen(segment) : 0, at = own->path_length + (own->path_length > 0);
-  if (n == 0 || at + 1 >= PL_WALK_PATH_BYTES) return;
+  if (n == 0) return;
+  PL_ASSERT(at + n < PL_WALK_PATH_BYTES); /* pl_ir_check has looked, through all calls */
   if (at > 0) own->path[at - 1] = '.';
-  own->path_length = at;
-  if (n > PL_WALK_PATH_BYTES - 1 - at) n = PL_WALK_PATH_BYTES - 1 - at;
-  memcpy(own->path + own->path_length, segment, n);
-  own->path_length += n;
+  memcpy(own->path + at, segment, n);
+  own->path_length = at + n;
 }
 
 /* Of an op's path. */
