@@ -243,6 +243,9 @@ bool pl_narrowing_begin(pl_kernel_narrowing *own, const pl_kernel_finding *findi
   own->map = map;
   own->narrow = PL_TAKE(scratch, int32_t, n + 1);
   own->is_taken = PL_TAKE(scratch, bool, n + 1);
+  own->values = PL_TAKE(scratch, int32_t, n + 1);
+  own->swapped = PL_TAKE(scratch, int32_t, n + 1);
+  own->before = PL_TAKE(scratch, int32_t, n + 1);
   own->again = pl_ir_again_take_if_derived(finding->read.f, scratch);
   own->n_swapped = 0;
   for (int32_t i = 0; own->narrow != NULL && i < n; i++)
@@ -318,9 +321,7 @@ static bool is_among(const int32_t *values, int32_t n, int32_t value) {
 }
 
 static void swap(pl_kernel_narrowing *own, int32_t value) {
-  if (own->narrow[value] == PL_IR_NONE || own->n_swapped == PL_IR_OPERANDS_MAX ||
-      is_among(own->swapped, own->n_swapped, value))
-    return;
+  if (own->narrow[value] == PL_IR_NONE || is_among(own->swapped, own->n_swapped, value)) return;
   own->before[own->n_swapped] = own->map[value];
   own->swapped[own->n_swapped++] = value;
   own->map[value] = own->narrow[value];
@@ -337,7 +338,7 @@ static int32_t take_values(pl_kernel_narrowing *own, int32_t group, bool of_weig
       int32_t value = op->inputs[k];
       bool known = own->narrow[value] != PL_IR_NONE, is_there = own->map[value] != PL_IR_NONE;
       bool again = known && is_there && (of_weights ? k == 0 && own->casts_again : own->is_taken[value]);
-      if ((known && !again) || is_among(values, n, value) || n == PL_IR_OPERANDS_MAX) continue;
+      if ((known && !again) || is_among(values, n, value)) continue;
       values[n++] = value;
     }
   }
@@ -353,8 +354,10 @@ static bool is_of_layer(const pl_kernel_narrowing *own, int32_t group) {
 
 /* Two copies, as it is and transposed, unless the transposed one is made of another cast. */
 static void take(pl_kernel_narrowing *own, int32_t group, bool of_weights) {
-  int32_t values[PL_IR_OPERANDS_MAX], n = take_values(own, group, of_weights, values);
-  cast_values(own, n, values, own->casts_again && (of_weights || is_of_layer(own, group)) ? 1 : 2);
+  int32_t *values = own->values, n = take_values(own, group, of_weights, values);
+  for (int32_t at = 0; at < n; at += PL_IR_OPERANDS_MAX) /* more than one kernel can have */
+    cast_values(own, n - at < PL_IR_OPERANDS_MAX ? n - at : PL_IR_OPERANDS_MAX, values + at,
+                own->casts_again && (of_weights || is_of_layer(own, group)) ? 1 : 2);
 }
 
 void pl_narrowing_swap(pl_kernel_narrowing *own, int32_t group) {

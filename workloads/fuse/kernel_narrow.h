@@ -26,7 +26,8 @@ typedef struct pl_kernel_narrowing {
   int32_t *narrow;                  /* per value: cast */
   bool *is_taken;                   /* per value: by a linear layer */
   const bool *again;                /* per op: it makes a forward value again */
-  int32_t before[PL_IR_OPERANDS_MAX], swapped[PL_IR_OPERANDS_MAX], n_swapped;
+  int32_t *values;                  /* scratch, as the two below */
+  int32_t *before, *swapped, n_swapped;
 } pl_kernel_narrowing;
 
 void pl_narrowing_init(pl_kernel_narrowing *own, const pl_ir_module *from, pl_ir_module *to,
