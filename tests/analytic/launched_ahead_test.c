@@ -113,6 +113,32 @@ static void no_more_than_the_queue_has_room_for(void **state) {
   assert_true(bytes < 128 * layer && bytes > 1024 / 24.0 * layer); /* a layer is 8 to 24 launches */
 }
 
+/* ZeRO-3: all that a forward pass gathers is there when it has been launched, as parameters that are kept or in the
+ * queue, whichever part is kept; without marks what is kept is all. */
+static void what_was_gathered_waits(void **state) {
+  (void)state;
+  const run of = {"pp=1,dp=2,tmp=1,mbs=1,zero=3", 8, 2, 2, 0};
+  pl_framework framework = recording(), unmarked = recording();
+  unmarked.memory.records_streams = false;
+  const double reuse[] = {0, 4 * 12.0 * ATTENTION_HIDDEN * ATTENTION_HIDDEN, 1e15}; /* nothing, some four layers, all */
+  double reserved[3], waits[3];
+  for (int i = 0; i < 3; i++) {
+    attention_job own;
+    framework.gathers.reuse_parameters = unmarked.gathers.reuse_parameters = reuse[i];
+    pl_simulate_report report = simulate(&of, &framework, &own);
+    reserved[i] = report.stages[0].reserved;
+    waits[i] = reserved[i] - report.stages[0].peak;
+    attention_job_release(&own);
+    assert_true(waiting(&of, &unmarked) == 0);
+    if (!(fabs(reserved[i] - reserved[0]) < 1)) fail_msg("%.0f and %.0f bytes", reserved[i], reserved[0]);
+  }
+  if (!(waits[0] > waits[1] && waits[1] > 0 && waits[2] == 0))
+    fail_msg("%.0f, %.0f, %.0f bytes", waits[0], waits[1], waits[2]);
+  framework.gathers.reuse_parameters = 0;
+  const run sharded_less = {"pp=1,dp=2,tmp=1,mbs=1,zero=2", 8, 2, 2, 0};
+  assert_true(waiting(&sharded_less, &framework) == 0);
+}
+
 static void verdicts_do_not_depend_on_it(void **state) {
   (void)state;
   run of = {"pp=1,dp=1,tmp=2,mbs=1,sp=1", 8, 2, 2, 0};
@@ -133,9 +159,11 @@ static void verdicts_do_not_depend_on_it(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {
-      cmocka_unit_test(all_of_a_pass_where_the_host_takes_no_time), cmocka_unit_test(nothing_where_nothing_is_ahead),
-      cmocka_unit_test(as_far_as_the_host_is_ahead), cmocka_unit_test(no_more_than_the_queue_has_room_for),
-      cmocka_unit_test(verdicts_do_not_depend_on_it)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(all_of_a_pass_where_the_host_takes_no_time),
+                                     cmocka_unit_test(nothing_where_nothing_is_ahead),
+                                     cmocka_unit_test(as_far_as_the_host_is_ahead),
+                                     cmocka_unit_test(no_more_than_the_queue_has_room_for),
+                                     cmocka_unit_test(what_was_gathered_waits),
+                                     cmocka_unit_test(verdicts_do_not_depend_on_it)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

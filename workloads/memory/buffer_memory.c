@@ -23,6 +23,10 @@ double pl_copied_bytes(const pl_buffer_facts *of) {
   return sum + fmin(of->largest_parameters, of->sharded) * fp64_bytes;
 }
 
+double pl_kept_gathered(const pl_framework *framework, double largest) {
+  return fmax((framework->gathers.gathers_ahead ? 2 : 1) * largest, framework->gathers.reuse_parameters);
+}
+
 /* FSDP's units in particular. FSDP 2 gathers into a tensor of the stream of its all-gathers, of which two are there in
  * the forward pass, that of the unit before until this one is copied out (_fsdp_param_group.py, wait_for_unshard), and
  * copies out to the parameters; of a gradient that autograd has made it makes a copy in the type of its reduction
@@ -38,7 +42,9 @@ double pl_unsharded_bytes(const pl_buffer_facts *of) {
   if (!of->shares) return 0;
   if (path == PL_GRADIENTS_CHUNKED && of->zero >= 2)
     sum += (ahead > 1 ? of->largest_pair : largest) * of->bytes.gathered_bytes;
-  if (of->zero >= 3) sum += (path == PL_GRADIENTS_CHUNKED ? 1 : ahead) * largest * of->bytes.gathered_bytes;
+  if (of->zero >= 3 && path == PL_GRADIENTS_CHUNKED) sum += largest * of->bytes.gathered_bytes;
+  if (of->zero >= 3 && path != PL_GRADIENTS_CHUNKED)
+    sum += fmax(fmin(pl_kept_gathered(framework, largest), of->parameters), ahead * largest) * of->bytes.gathered_bytes;
   if (of->zero < 2) return sum;
   double unit_bytes = fmin(fmax(of->bucket_bytes, largest * of->bytes.gradient_bytes),
                            fmax(of->parameters, largest) * of->bytes.gradient_bytes);

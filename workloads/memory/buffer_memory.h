@@ -20,6 +20,9 @@ typedef struct pl_buffer_facts {
   double narrow; /* bytes of the weights that narrow products read, in their type */
 } pl_buffer_facts;
 
+/* Parameters that ZeRO-3 has gathered and not let go of when a forward pass ends: the units under way, whose largest
+ * has `largest`, or as many as are used again soon (pl_framework.gathers.reuse_parameters). */
+double pl_kept_gathered(const pl_framework *framework, double largest);
 /* Bytes. Copies of many tensors in one, and of one in a wider type. */
 double pl_copied_bytes(const pl_buffer_facts *facts);
 /* ZeRO's units that are whole at a time; 0: nobody shares. */

@@ -5,6 +5,8 @@
 
 #include "workloads/block/block_lifetimes.h"
 #include "workloads/compile/host_floor.h"
+#include "workloads/memory/buffer_memory.h"
+#include "workloads/program/program_making.h"
 
 /* A walk over the ops of a forward pass. */
 typedef struct letting_go {
@@ -56,16 +58,29 @@ static double walk(const pl_program *program, uint32_t class, int64_t n_skipped,
   return own.bytes;
 }
 
+/* Parameters of a block that ZeRO-3 gathers. */
+static double gathered_of(const pl_program *program, int32_t block) {
+  if (program->strategy->zero < 3) return 0;
+  double experts = pl_making_held_experts(program, block), dense = pl_making_held_parameters(program, block) - experts;
+  return (pl_program_shards(program, false) > 1 ? dense : 0) + (pl_program_shards(program, true) > 1 ? experts : 0);
+}
+
 /* What a pass lets go of in its last launches, from block to block backwards. */
-static double pass_bytes(const pl_program *program, const pl_pass *pass, pl_let_go *let_go) {
-  int64_t room = (int64_t)pl_framework_or_ideal(program->job->framework)->launch.ops_ahead;
-  double bytes = 0;
+static double pass_bytes(const pl_piece_context *context, const pl_pass *pass, pl_let_go *let_go) {
+  const pl_program *program = context->program;
+  const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
+  int64_t room = (int64_t)framework->launch.ops_ahead;
+  double largest = program->stages[context->device->stage].largest_block_parameters;
+  double gathered = 0, kept = pl_kept_gathered(framework, largest), bytes = 0;
   for (uint32_t i = pass->n; i-- > 0 && room > 0;) {
     if (pass->instructions[i].kind != PL_INSTRUCTION_BLOCK) continue;
     uint32_t class = (uint32_t)pl_model_block_class(program->model, pass->instructions[i].block);
+    double held = fmax(gathered - kept, 0);
+    gathered += gathered_of(program, pass->instructions[i].block);
     int64_t *n = &let_go->n_launches[class];
     if (*n == 0) let_go->bytes[class] = walk(program, class, 0, n);
     bytes += *n <= room ? let_go->bytes[class] : walk(program, class, *n - room, n);
+    if (*n <= room) bytes += (fmax(gathered - kept, 0) - held) * program->training.gathered_bytes;
     room -= *n;
   }
   return bytes;
@@ -89,7 +104,7 @@ double pl_launched_ahead_bytes(const pl_piece_context *context, pl_let_go *let_g
   double most = 0;
   if (!framework->memory.records_streams) return 0;
   for (int32_t chunk = 0; chunk < program->strategy->vpp; chunk++) {
-    double bytes = pass_bytes(program, &stage->forward[chunk], let_go);
+    double bytes = pass_bytes(context, &stage->forward[chunk], let_go);
     if (bytes > 0) most = fmax(most, bytes * share_ahead(context, stage, chunk));
   }
   return most;

@@ -8,6 +8,10 @@
  * issue 124260, the same; pytorch/torchtitan pull request 737). TORCH_NCCL_AVOID_RECORD_STREAMS=1 switches it off, and
  * newer versions do without it (pytorch/pytorch pull request 150398).
  *
+ * So does DeepSpeed with the parameters that ZeRO-3 gathers: they are gathered into tensors of a stream of their own,
+ * and freed behind the layer with a mark on the stream that computes (partition_parameters.py, free_param;
+ * partitioned_param_coordinator.py, fetch_sub_module). Those that it keeps for the backward pass are among the tensors.
+ *
  * What is counted is what a forward pass has let go of when the host has launched the last of it, which is when most
  * activations are there. Between passes of a pipeline the host waits for the device (Megatron's batch_p2p_sync), so
  * that it is ahead by what the pass takes less what launching it takes; without a pipeline it is ahead from the
