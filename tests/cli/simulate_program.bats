@@ -269,6 +269,17 @@ said() { jq 'del(.run_digest, .n_played_microbatches)' <<<"$1"; }
   (($(jq .n_played_microbatches <<<"$leapt") < 64))
 }
 
+@test "simulate: the summary of a program says why all of many microbatches were played" {
+  job="--platform platforms/dgx-a100.xml --model workloads/models/tiny-llama.json --gbs 128 --seq 8"
+  run -0 "$PACELINE" simulate $job --as-program --strategy pp=2,dp=2,tmp=2,mbs=1,schedule=breadth-first,vpp=2
+  [[ $output == *"microbatches     all 64 played: steps of some list do not repeat themselves" ]]
+  run -0 "$PACELINE" simulate $job --as-program --strategy pp=2,dp=2,tmp=2,mbs=1,schedule=breadth-first,vpp=2 --no-leap
+  [[ $output != *" played"* ]]
+  printf 'mesh: {dp: 2, tp: 2}\npipeline: {stages: 2}\nschedule: {microbatches: 64, kind: gpipe}\npartition: {b: dp, v|g|r|f: tp}\nmemory: {kept: host}\n' >"$BATS_TEST_TMPDIR/t.yaml"
+  run -0 "$PACELINE" simulate --platform dgx-a100 --model gpt2-345m --gbs 128 --seq 1024 --strategy "$BATS_TEST_TMPDIR/t.yaml"
+  [[ $output == *"microbatches     all 64 played: no shorter run came back to a state that it had been in" ]]
+}
+
 @test "simulate: a timeline of a program shows every microbatch" {
   job="--platform platforms/dgx-a100.xml --model workloads/models/tiny-llama.json --gbs 128 --seq 8"
   "$PACELINE" program print $job --strategy pp=2,dp=2,tmp=2,mbs=1 -o "$BATS_TEST_TMPDIR/many.plir"

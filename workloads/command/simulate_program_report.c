@@ -206,6 +206,11 @@ void pl_program_report_print(const pl_program_subject *of, const pl_program_repo
   if (report->n_played < module->n_microbatches)
     printf("\nmicrobatches     %d of %d played, the others repeat them exactly\n", report->n_played,
            module->n_microbatches);
+  if (report->whole == PL_WHOLE_LISTS)
+    printf("\nmicrobatches     all %d played: steps of some list do not repeat themselves\n", module->n_microbatches);
+  if (report->whole == PL_WHOLE_RUN)
+    printf("\nmicrobatches     all %d played: no shorter run came back to a state that it had been in\n",
+           module->n_microbatches);
   if (request->beside != NULL) pl_beside_print(stdout, &request->beside->result);
   if (request->digest) printf("\nrun digest       %s\n", pl_digest_format(report->run_digest, digest));
   if (request->trace_path != NULL)

@@ -123,6 +123,15 @@ static pl_code play_some(playing *own, bool is_first) {
   return pl_simulate_graph(&own->made.graph, options, &engine, own->arena, &own->result, own->error);
 }
 
+enum { MANY_MICROBATCHES = 32 };
+
+static pl_whole_reason reason_of(const playing *own, bool is_first) {
+  bool few = own->module->n_microbatches < MANY_MICROBATCHES;
+  if (few || own->leaps.leapt > 0 || !leaps(own->options)) return PL_WHOLE_NO_REASON;
+  if (own->recurrence.n_phases == 0) return PL_WHOLE_LISTS;
+  return is_first ? PL_WHOLE_NO_REASON : PL_WHOLE_RUN;
+}
+
 /* What attempts have made is given back before all is played. */
 pl_code pl_program_play(playing *own) {
   own->recurrence = (pl_ir_recurrence){.fewest = own->module->n_microbatches};
@@ -137,6 +146,7 @@ pl_code pl_program_play(playing *own) {
     if (is_last) pl_arena_release_to(own->arena, mark);
     if (is_fresh || is_last) PL_TRY(take_maker(own));
     PL_TRY(play_some(own, is_fresh));
+    own->whole = reason_of(own, is_fresh);
     if (own->leaps.leapt == 0 || own->result.is_whole) return PL_OK;
     pl_leap_search_go_on(&own->leaps, &own->result);
   }

@@ -6,7 +6,7 @@
 #include "core/engine/engine.h"
 #include "workloads/compile/ir_graph.h"
 #include "workloads/run/leap.h"
-#include "workloads/run/simulate.h"
+#include "workloads/run/simulate_program.h"
 
 typedef struct pl_program_playing {
   const pl_cluster *cluster;
@@ -15,6 +15,7 @@ typedef struct pl_program_playing {
   pl_ir_graph_options graphing;
   pl_ir_recurrence recurrence;
   pl_leap_search leaps; /* the last attempt, when it has been played */
+  pl_whole_reason whole;
   pl_ir_graph_maker *maker;
   pl_ir_graph made;
   pl_engine_result result;

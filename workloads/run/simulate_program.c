@@ -97,6 +97,7 @@ pl_code pl_simulate_program(const pl_cluster *cluster, const pl_ir_module *modul
                                 .n_tasks = made->graph.n_tasks,
                                 .run_digest = result->digest,
                                 .n_played = module->n_microbatches - own.leaps.leapt,
+                                .whole = own.whole,
                                 .flops = made->flops,
                                 .interval = pl_interval_none()};
   PL_TRY(note_memory(cluster, module, framework, arena, report, error));

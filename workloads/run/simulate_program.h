@@ -9,12 +9,20 @@
 #include "workloads/memory/program_memory.h"
 #include "workloads/run/simulate.h"
 
+/* Why every one of many microbatches was played. */
+typedef enum pl_whole_reason {
+  PL_WHOLE_NO_REASON = 0, /* it was not, was asked for, or there are few */
+  PL_WHOLE_LISTS,         /* steps of some list do not recur, or what is left of them waits for itself */
+  PL_WHOLE_RUN            /* the state of no shorter run came back */
+} pl_whole_reason;
+
 typedef struct pl_program_report {
   double iter_time_s;
   double spent_s[PL_CATEGORY_COUNT], idle_s; /* means over the devices; add up to the iteration */
   uint32_t n_devices, n_classes;
   uint64_t n_kernels, n_collectives, n_sends, n_tasks, run_digest;
-  int32_t n_played;    /* microbatches of the module's; n_tasks and run_digest are of these */
+  int32_t n_played; /* microbatches of the module's; n_tasks and run_digest are of these */
+  pl_whole_reason whole;
   uint64_t n_offloads; /* copies between devices and the memory of their hosts, and bytes by them */
   double offloaded_bytes;
   bool host_updates;             /* some of them for updates by the host's processors */
