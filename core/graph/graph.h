@@ -263,8 +263,8 @@ void pl_graph_builder_rivals(pl_graph_builder *builder, const uint32_t *rival_of
 void pl_graph_builder_expect(pl_graph_builder *builder, uint32_t times);
 /* Tasks so far. */
 uint32_t pl_graph_builder_n_tasks(const pl_graph_builder *builder);
-/* Whoever knows that no tasks wait for each other in a circle may say so: freeze does not look for one then (a run would
- * find tasks that never start), but in debug builds. It was half of freeze. */
+/* Whoever knows that no tasks wait for each other in a circle may say so: freeze does not look for one then (a run
+ * would find tasks that never start), but in debug builds. It was half of freeze. */
 void pl_graph_builder_is_acyclic(pl_graph_builder *builder);
 /* O(tasks + edges). Fails on a cycle (naming tasks on it), on an index out of range, on lack of memory. The builder is
  * used up: the memory of its edges goes back to the arena. */

@@ -264,8 +264,8 @@ static void tokens_go_in_8_bits(void **state) {
     own.profile.peak_flops[PL_DTYPE_FP8] = 1e30;
     double y = (n - 1.0) / n * (ATTENTION_SEQ * 2.0 * ATTENTION_HIDDEN) / port_Bps;
     pl_result_row row = attention_job_simulate(&own, "pp=1,dp=4,tmp=1,ep=4,mbs=1,overlap=0").row;
-    expect_time("exchanges", row.expert_comm_s, N_MICROBATCHES * N_LAYERS * 2 * y * (exchanges - (fp8 ? 1 - 4 / 128.0 : 0)),
-                1000);
+    expect_time("exchanges", row.expert_comm_s,
+                N_MICROBATCHES * N_LAYERS * 2 * y * (exchanges - (fp8 ? 1 - 4 / 128.0 : 0)), 1000);
   }
   attention_job_release(&own);
 }
