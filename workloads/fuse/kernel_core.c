@@ -27,7 +27,7 @@ static void join_latent(pl_kernel_finding *own, int32_t attention) {
   pl_ir_latent of;
   if (!pl_ir_core_operands(own->read.f, attention, operands) || !pl_ir_latent_find(own->read.f, operands, &of)) return;
   int32_t sum = pl_read_maker(&own->read, operands[1]);
-  while (pl_read_is_view(&own->read, sum))
+  while (pl_read_is_view(&own->read, sum) || pl_read_is_collective(&own->read, sum)) /* gathered over context ranks */
     sum = pl_read_made(&own->read, sum, 0);
   for (int32_t i = 0; i < 2; i++) {
     int32_t at = pl_read_made(&own->read, sum, i);

@@ -347,6 +347,27 @@ static pl_code copy_op(pl_laying *part, const pl_ir_op *op, const int32_t *input
   return PL_OK;
 }
 
+/* Gradients of keys and values that were gathered for attention are scattered again right behind it, as a sum over the
+ * context ranks (AttnFuncWithCPAndKVAllGather of Transformer Engine). */
+static pl_code scatter_keys(pl_laying *part, const pl_ir_op *op, pl_error *error) {
+  const pl_ir_mesh *mesh = &part->own->rules->mesh;
+  for (int32_t value = op->first_output; value < op->first_output + op->n_outputs; value++) {
+    const pl_ir_type *is = &part->to->values[pl_laying_value(part, value)].type;
+    pl_ir_type wanted = *is;
+    int32_t keys = pl_ir_type_find(is, pl_ir_name_of("t")), scattered;
+    int64_t parts = 1;
+    for (int32_t axis = 0; keys >= 0 && axis < mesh->n_axes; axis++) {
+      bool context = part->rules->on[axis].role == PL_AXIS_CONTEXT && is->on[axis] == PL_IR_PARTIAL;
+      if (context) wanted.on[axis] = (int8_t)keys;
+      if (context || is->on[axis] == keys) parts *= mesh->axes[axis].extent;
+    }
+    if (memcmp(wanted.on, is->on, sizeof wanted.on) == 0 || is->dims[keys].extent % parts != 0) continue;
+    PL_TRY(pl_laying_convert(part, value, &wanted, "as keys lie", &scattered, error));
+    pl_laying_set(part, value, scattered);
+  }
+  return PL_OK;
+}
+
 static pl_code spread_over_ways(pl_laying *part, const pl_ir_op *op, pl_error *error) {
   choice own; /* large: what nobody reads stays as it was */
   own.op = op;
@@ -379,7 +400,8 @@ static pl_code spread_over_ways(pl_laying *part, const pl_ir_op *op, pl_error *e
   if (reason == NULL) return pl_fail_memory(error, "the distributed program");
   for (int32_t i = 0; i < op->n_inputs; i++)
     PL_TRY(pl_laying_convert(part, op->inputs[i], &own.inputs[i], reason, &inputs[i], error));
-  return copy_op(part, op, inputs, own.outputs, error);
+  PL_TRY(copy_op(part, op, inputs, own.outputs, error));
+  return is_row(op, "attention_backward") ? scatter_keys(part, op, error) : PL_OK;
 }
 
 /* The same, in the memory of the host. */

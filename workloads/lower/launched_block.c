@@ -18,7 +18,7 @@ bool pl_block_is_launched(const pl_model *model, pl_block_kind kind, const pl_bl
     return true;
   const bool autocast = pl_framework_autocast(pl_framework_or_ideal(shard->framework), shard->dtype) != PL_AUTOCAST_OFF;
   const bool special = model->attention.kv_rank > 0 || kind == PL_BLOCK_EXPERT_LAYER;
-  if (special && (autocast || shard->cp > 1)) return false;
+  if (special && autocast) return false;
   bool layer = kind == PL_BLOCK_LAYER || kind == PL_BLOCK_EXPERT_LAYER;
   return layer && !shares_heads && shard->recompute != PL_RECOMPUTE_ALTERNATE;
 }
