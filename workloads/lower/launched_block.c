@@ -16,9 +16,6 @@ bool pl_block_is_launched(const pl_model *model, pl_block_kind kind, const pl_bl
   if (model->unlike.parts != NULL) return false;
   if (kind == PL_BLOCK_EMBEDDING || kind == PL_BLOCK_FINAL_NORM || kind == PL_BLOCK_HEAD || kind == PL_BLOCK_LOSS)
     return true;
-  const bool autocast = pl_framework_autocast(pl_framework_or_ideal(shard->framework), shard->dtype) != PL_AUTOCAST_OFF;
-  const bool special = model->attention.kv_rank > 0 || kind == PL_BLOCK_EXPERT_LAYER;
-  if (special && autocast) return false;
   bool layer = kind == PL_BLOCK_LAYER || kind == PL_BLOCK_EXPERT_LAYER;
   return layer && !shares_heads && shard->recompute != PL_RECOMPUTE_ALTERNATE;
 }
