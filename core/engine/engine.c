@@ -96,7 +96,7 @@ static uint32_t start_transfer(pl_engine *engine, uint32_t task, pl_ticks now) {
 void pl_engine_start_task(pl_engine *engine, uint32_t task, pl_ticks now) {
   const pl_task *record = pl_engine_task(engine, task);
   uint32_t network_slot = PL_NONE;
-  engine->start[task] = now;
+  if (engine->start != NULL) engine->start[task] = now;
   if (engine->is_edge != NULL) engine->keep_is_due |= engine->is_edge[record - engine->tasks] != 0;
   if (record->memory != PL_NONE) take_memory(engine, record);
   if (record->kind == PL_TASK_TRANSFER) {
@@ -127,7 +127,7 @@ static void start_ready(pl_engine *engine, pl_ticks now) {
 static void record_parts(pl_engine *engine, uint32_t task) {
   const pl_task *record = pl_engine_task(engine, task);
   const pl_segment *segment = &engine->graph->segments[record->index];
-  pl_ticks date = engine->start[task];
+  pl_ticks date = pl_engine_start(engine, task);
   for (uint32_t part = segment->first_part; part < segment->first_part + segment->n_parts; part++) {
     pl_ticks end = pl_later(date, engine->graph->parts[part].ticks);
     for (uint32_t member = 0; member < record->n_streams; member++)
@@ -156,7 +156,8 @@ static int explanation_rank(const pl_engine *engine, uint32_t task) {
 static bool explains_better(const pl_engine *engine, uint32_t task, uint32_t than) {
   int rank = explanation_rank(engine, task), other_rank = explanation_rank(engine, than);
   if (rank != other_rank) return rank > other_rank;
-  if (engine->start[task] != engine->start[than]) return engine->start[task] < engine->start[than];
+  pl_ticks start = pl_engine_start(engine, task), other_start = pl_engine_start(engine, than);
+  if (start != other_start) return start < other_start;
   uint32_t category = pl_engine_task(engine, task)->category, other = pl_engine_task(engine, than)->category;
   return category != other ? category < other : task < than;
 }
@@ -172,18 +173,28 @@ static inline void release(pl_engine *engine, uint32_t successor, uint32_t task,
   if (--wait->pending == 0) engine->ready[engine->n_ready++] = successor;
 }
 
+/* The same in a rolled graph. */
+static inline void release_rolled(pl_engine *engine, uint32_t successor, uint32_t task, pl_ticks now) {
+  uint32_t *last = &engine->last[successor];
+  if (*last == PL_NONE || engine->finish[*last] != now || explains_better(engine, task, *last)) *last = task;
+  if (++engine->finish[successor] < 0) return;
+  engine->finish[successor] = PL_TICKS_NEVER;
+  engine->ready[engine->n_ready++] = successor;
+}
+
 static inline void release_successors(pl_engine *engine, const pl_task *record, uint32_t task, pl_ticks now) {
   uint32_t end = record->first_successor + record->n_successors;
   for (uint32_t at = record->first_successor; at < end; at++) {
     uint32_t successor = engine->successors[at];
     if (engine->row_of != NULL) {
       successor += pl_graph_roll_shift(&engine->graph->roll, (uint32_t)(record - engine->tasks), task, at);
-    } else {
-      /* The record is the one thing a start needs that is not in the cache yet: 20 of 55 ns per task were spent waiting
-       * for it. */
-      __builtin_prefetch((const char *)&engine->tasks[successor]);
-      __builtin_prefetch((const char *)&engine->tasks[successor] + sizeof(pl_task) - 1);
+      release_rolled(engine, successor, task, now);
+      continue;
     }
+    /* The record is the one thing a start needs that is not in the cache yet: 20 of 55 ns per task were spent waiting
+     * for it. */
+    __builtin_prefetch((const char *)&engine->tasks[successor]);
+    __builtin_prefetch((const char *)&engine->tasks[successor] + sizeof(pl_task) - 1);
     release(engine, successor, task, now);
   }
 }
@@ -241,16 +252,21 @@ static bool take_arrays(pl_engine *engine) {
   const pl_graph *graph = engine->graph;
   pl_arena *arena = engine->arena;
   size_t n_tasks = graph->n_tasks;
-  engine->start = pl_arena_take(arena, n_tasks * sizeof *engine->start, 64);
   engine->finish = pl_arena_take(arena, n_tasks * sizeof *engine->finish, 64);
-  engine->wait = pl_arena_take(arena, n_tasks * sizeof *engine->wait, 64);
+  if (engine->row_of != NULL) {
+    engine->last = pl_arena_take(arena, n_tasks * sizeof *engine->last, 64);
+  } else {
+    engine->start = pl_arena_take(arena, n_tasks * sizeof *engine->start, 64);
+    engine->wait = pl_arena_take(arena, n_tasks * sizeof *engine->wait, 64);
+  }
   /* In order, what is ready has its streams to itself. */
   size_t n_ready = graph->policy == PL_STREAMS_READY ? n_tasks : (size_t)graph->n_streams + graph->n_streamless_tasks;
   engine->ready = pl_arena_take(arena, n_ready * sizeof *engine->ready, 64);
   engine->instant = pl_arena_take(arena, n_ready * sizeof *engine->instant, 64);
   engine->balance = pl_arena_take(arena, graph->n_devices * sizeof *engine->balance, 64);
-  return engine->start != NULL && engine->finish != NULL && engine->wait != NULL && engine->ready != NULL &&
-         engine->instant != NULL && engine->balance != NULL;
+  bool has_waits = engine->last != NULL || (engine->start != NULL && engine->wait != NULL);
+  return has_waits && engine->finish != NULL && engine->ready != NULL && engine->instant != NULL &&
+         engine->balance != NULL;
 }
 
 static bool take_spans(pl_engine *engine) {
@@ -277,10 +293,22 @@ static bool take_native(pl_engine *engine) {
   return true;
 }
 
+static void set_waits(pl_engine *engine) {
+  const pl_graph *graph = engine->graph;
+  for (uint32_t task = 0; task < graph->n_tasks; task++) {
+    uint32_t pending = pl_graph_n_predecessors(graph, task);
+    if (engine->wait != NULL) {
+      engine->wait[task] = (pl_wait){.pending = pending, .last = PL_NONE};
+    } else {
+      engine->finish[task] = pending > 0 ? -(pl_ticks)pending : PL_TICKS_NEVER;
+      engine->last[task] = PL_NONE;
+    }
+  }
+}
+
 static void set_initial_state(pl_engine *engine) {
   const pl_graph *graph = engine->graph;
-  for (uint32_t task = 0; task < graph->n_tasks; task++)
-    engine->wait[task] = (pl_wait){.pending = pl_graph_n_predecessors(graph, task), .last = PL_NONE};
+  set_waits(engine);
   for (uint32_t device = 0; device < graph->n_devices; device++)
     engine->balance[device] =
         (pl_balance){graph->devices[device].resident_bytes, graph->devices[device].resident_bytes};
@@ -324,7 +352,7 @@ pl_engine *pl_engine_take(const pl_graph *graph, const pl_engine_options *option
 
 void pl_engine_begin(pl_engine *engine) {
   for (uint32_t task = 0; task < engine->graph->n_tasks; task++)
-    if (engine->wait[task].pending == 0) engine->ready[engine->n_ready++] = task;
+    if (pl_engine_pending(engine, task) == 0) engine->ready[engine->n_ready++] = task;
   pl_engine_flush(engine, 0);
 }
 

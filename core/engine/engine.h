@@ -120,7 +120,10 @@ typedef struct pl_engine_result {
   pl_drift_doubt doubt; /* with `drifts`: why not */
   pl_leaps leaps;
   pl_ticks makespan;
-  const pl_ticks *start, *finish; /* per task */
+  /* Per task. Of a rolled graph `start` is NULL, and `causes` there: what each waited for last, PL_NONE = nothing
+   * (pl_engine_result_start). */
+  const pl_ticks *start, *finish;
+  const uint32_t *causes;
   const int64_t *peak_bytes;      /* per graph device, resident included */
   const pl_part_span *part_spans; /* ordered by (start, task, part, member); NULL unless asked for */
   uint32_t n_part_spans;
@@ -146,6 +149,11 @@ typedef struct pl_engine_result {
   const pl_charge *charges;
   uint32_t n_charges;
 } pl_engine_result;
+
+static inline pl_ticks pl_engine_result_start(const pl_engine_result *result, uint32_t task) {
+  if (result->start != NULL) return result->start[task];
+  return result->causes[task] == PL_NONE ? 0 : result->finish[result->causes[task]];
+}
 
 /* Runs `graph` on `network` (made for graph->transfers; NULL is allowed when the graph has no transfer). The result's
  * arrays are taken from `arena`. Cost O((tasks + edges) log tasks) plus the network's. Fails only on lack of memory or

@@ -20,9 +20,10 @@ struct pl_engine_fork {
   pl_ticks now, makespan;
   uint64_t n_events;
   uint32_t n_finished;
-  /* Per task; PL_TICKS_NEVER: has not started, has not finished. */
-  pl_ticks *start, *finish;
+  /* Per task, as the engine has them. */
+  pl_ticks *start, *finish; /* finish PL_TICKS_NEVER or below 0: has not finished */
   pl_wait *wait;
+  uint32_t *last;
   pl_balance *balance; /* per device */
   pl_event *timers;
   uint32_t n_timers;
@@ -58,7 +59,7 @@ bool pl_engine_fork_is_kept(const pl_engine_fork *fork) {
 static bool tails_are_untouched(const pl_engine *engine, const pl_graph_heads *heads) {
   for (uint32_t lane = 0; lane < heads->n_lanes; lane++)
     for (uint32_t task = heads->lanes[lane].end; task < heads->lanes[lane].behind; task++) {
-      uint32_t pending = engine->wait[task].pending;
+      uint32_t pending = pl_engine_pending(engine, task);
       if (pending == 0 || pending != pl_graph_n_predecessors(engine->graph, task)) return false;
     }
   return true;
@@ -89,8 +90,12 @@ static void *copied(pl_arena *arena, const void *from, size_t size) {
 
 static void keep_dates(const pl_engine *engine, pl_engine_fork *fork) {
   size_t n = engine->graph->n_tasks;
-  fork->start = copied(engine->arena, engine->start, n * sizeof *fork->start);
   fork->finish = copied(engine->arena, engine->finish, n * sizeof *fork->finish);
+  if (engine->wait == NULL) { /* a finish says there how many a task waits for, or that it runs */
+    fork->last = copied(engine->arena, engine->last, n * sizeof *fork->last);
+    return;
+  }
+  fork->start = copied(engine->arena, engine->start, n * sizeof *fork->start);
   fork->wait = copied(engine->arena, engine->wait, n * sizeof *fork->wait);
   if (engine->arena->failed) return;
   for (uint32_t task = 0; task < n; task++)
@@ -171,7 +176,8 @@ static bool edges_are_ahead(const moving *own) {
     for (uint32_t row = to->first_row; row < to->end_row; row++) {
       if (own->to->is_edge[row] == 0) continue;
       uint32_t first = graph->roll.row_of == NULL ? row : graph->roll.tasks[row].first; /* its first to finish */
-      if (own->fork->finish[first - to->first + from->first] != PL_TICKS_NEVER) return false;
+      pl_ticks finish = own->fork->finish[first - to->first + from->first];
+      if (finish >= 0 && finish != PL_TICKS_NEVER) return false;
     }
   }
   return true;
@@ -193,8 +199,13 @@ static void move_dates(moving *own) {
   for (uint32_t lane = 0; lane < own->to->n_lanes; lane++) {
     uint32_t from = own->from->lanes[lane].first, to = own->to->lanes[lane].first;
     uint32_t n = own->to->lanes[lane].end - to;
-    memcpy(&engine->start[to], &fork->start[from], n * sizeof *engine->start);
     memcpy(&engine->finish[to], &fork->finish[from], n * sizeof *engine->finish);
+    if (engine->wait == NULL) {
+      for (uint32_t at = 0; at < n; at++)
+        engine->last[to + at] = moved(own, fork->last[from + at]);
+      continue;
+    }
+    memcpy(&engine->start[to], &fork->start[from], n * sizeof *engine->start);
     for (uint32_t at = 0; at < n; at++)
       engine->wait[to + at] =
           (pl_wait){.pending = fork->wait[from + at].pending, .last = moved(own, fork->wait[from + at].last)};

@@ -246,7 +246,7 @@ static void enter_part(pl_engine *engine, const pl_task *record, pl_walker *walk
 static void begin_walk(pl_engine *engine, uint32_t task) {
   const pl_task *record = pl_engine_task(engine, task);
   const pl_segment *segment = &engine->graph->segments[record->index];
-  pl_ticks start = engine->start[task];
+  pl_ticks start = pl_engine_start(engine, task);
   for (uint32_t member = 0; member < record->n_streams; member++) {
     pl_walker *walker = walker_of(engine, record, member);
     walker->walked = true;

@@ -9,7 +9,7 @@ static pl_code report_stuck(const pl_engine *engine, pl_error *error) {
   /* A network that runs out of memory in the middle of a run goes silent (core/graph/network.h has no status). */
   if (engine->arena->failed) return pl_fail_memory(error, "the transfers of a run");
   uint32_t stuck = 0;
-  while (stuck < engine->graph->n_tasks && engine->wait[stuck].pending == 0)
+  while (stuck < engine->graph->n_tasks && pl_engine_pending(engine, stuck) == 0)
     stuck++;
   if (stuck == engine->graph->n_tasks)
     return pl_fail(error, PL_BAD_INPUT, "%u tasks were started and never ended: a transfer without progress",
@@ -18,7 +18,7 @@ static pl_code report_stuck(const pl_engine *engine, pl_error *error) {
   return pl_fail(error, PL_BAD_INPUT,
                  "%u tasks can never start or end, among them task %u (%s), which waits for %u others", engine->n_left,
                  stuck, task->label == PL_NONE ? "unnamed" : engine->graph->names[task->label],
-                 engine->wait[stuck].pending);
+                 pl_engine_pending(engine, stuck));
 }
 
 static bool is_span_before(const pl_part_span *a, const pl_part_span *b) {
@@ -48,10 +48,35 @@ static bool sort_spans(pl_part_span **spans, uint32_t count, pl_arena *arena) {
   return true;
 }
 
+/* Starts of which there is no array. */
+typedef struct started {
+  const pl_engine *engine;
+  uint32_t next; /* task */
+  pl_ticks piece[512];
+} started;
+
+static size_t next_starts(void *context, const void **bytes) {
+  started *own = context;
+  uint32_t n = 0;
+  for (; n < sizeof own->piece / sizeof *own->piece && own->next < own->engine->graph->n_tasks; n++)
+    own->piece[n] = pl_engine_start(own->engine, own->next++);
+  *bytes = own->piece;
+  return n * sizeof *own->piece;
+}
+
+static void digest_starts(const pl_engine *engine, pl_digest *digest) {
+  started starts = {.engine = engine};
+  if (engine->start != NULL) {
+    pl_digest_bytes(digest, engine->start, engine->graph->n_tasks * sizeof *engine->start);
+  } else {
+    pl_digest_pieces(digest, next_starts, &starts);
+  }
+}
+
 static uint64_t digest_run(const pl_engine *engine, const int64_t *peaks) {
   pl_digest digest;
   pl_digest_init(&digest);
-  pl_digest_bytes(&digest, engine->start, engine->graph->n_tasks * sizeof *engine->start);
+  digest_starts(engine, &digest);
   pl_digest_bytes(&digest, engine->finish, engine->graph->n_tasks * sizeof *engine->finish);
   pl_digest_bytes(&digest, peaks, engine->graph->n_devices * sizeof *peaks);
   if (engine->drift != NULL) pl_digest_u64(&digest, engine->leaps.n_copies);
@@ -141,6 +166,7 @@ pl_code pl_engine_finish(pl_engine *engine, pl_engine_result *result, pl_error *
     return pl_fail_memory(error, "the parts of a timeline");
   result->leaps = engine->leaps;
   result->start = engine->start;
+  result->causes = engine->last;
   result->finish = engine->finish;
   result->peak_bytes = peaks;
   result->part_spans = engine->spans;

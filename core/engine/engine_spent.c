@@ -202,7 +202,7 @@ static pl_ticks end_of_device(pl_account *account, uint32_t device, pl_ticks mak
 }
 
 static pl_ticks start_of(const pl_account *account, uint32_t task) {
-  return account->engine->start[task] + shift_of(account, task);
+  return pl_engine_start(account->engine, task) + shift_of(account, task);
 }
 
 static pl_ticks finish_of(const pl_account *account, uint32_t task) {
@@ -296,7 +296,8 @@ static bool is_own_feature(const pl_account *account, uint32_t device, uint32_t 
 static void charge_wait(const pl_account *account, uint32_t device, pl_ticks from, pl_ticks to, uint32_t target) {
   const pl_engine *engine = account->engine;
   pl_ticks charged = 0;
-  for (uint32_t later = target, cause = engine->wait[target].last;; later = cause, cause = engine->wait[cause].last) {
+  for (uint32_t later = target, cause = pl_engine_cause(engine, target);;
+       later = cause, cause = pl_engine_cause(engine, cause)) {
     look_at(account, cause);
     if (cause == PL_NONE) break;
     if (!pl_engine_communicates(engine, cause) && !is_own_feature(account, device, cause)) break;

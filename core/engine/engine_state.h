@@ -1,10 +1,12 @@
 /* The engine's own state, shared by its files and by nobody else: engine.c (the state machine and the native loop),
  * engine_overlap.c (the overlap factor), engine_ready.c (ready streams), engine_spent.c (where the time went).
  *
- * What every task touches is in the graph's packed task record (48 bytes; of a rolled graph few, and 4 bytes that say
- * which), pl_wait (8 bytes) and one start and one finish; all else is per stream or per device and stays in the
- * first-level cache. Tasks under way have no record of their own: a stream runs one task at a time, so the slot of a
- * task in the event heap is its first stream, and only tasks without a stream borrow one of the slots behind those.
+ * What every task touches is in the graph's packed task record (48 bytes), pl_wait (8 bytes) and one start and one
+ * finish; all else is per stream or per device and stays in the first-level cache. Of a rolled graph, whose tasks may
+ * be millions, a task has 16 bytes: which of the few records is its own, what it waited for, and its finish, which as
+ * long as it waits is how many it waits for. It started when what it waited for last had finished. Tasks under way have
+ * no record of their own: a stream runs one task at a time, so the slot of a task in the event heap is its first
+ * stream, and only tasks without a stream borrow one of the slots behind those.
  */
 #ifndef PL_CORE_ENGINE_STATE_H
 #define PL_CORE_ENGINE_STATE_H
@@ -102,8 +104,10 @@ struct pl_engine {
   const pl_task *tasks;   /* rows */
   const uint32_t *row_of; /* per task; NULL: the graph is not rolled */
   const uint32_t *successors;
-  pl_ticks *start, *finish;
-  pl_wait *wait;
+  pl_ticks *start, *finish;     /* start NULL: the graph is rolled */
+  pl_wait *wait;                /* NULL likewise ... */
+  uint32_t *last;               /* ... and this is there: pl_wait.last. The finish of a task that waits is minus what
+                                   pl_wait.pending would be, that of one that runs PL_TICKS_NEVER */
   pl_balance *balance;          /* per device */
   uint32_t *ready, n_ready;     /* became ready in this round */
   uint32_t *instant, n_instant; /* tasks of no duration that were started in this round */
@@ -141,6 +145,23 @@ static inline pl_ticks pl_later(pl_ticks now, pl_ticks ticks) {
 
 static inline const pl_task *pl_engine_task(const pl_engine *engine, uint32_t task) {
   return &engine->tasks[engine->row_of == NULL ? task : engine->row_of[task]];
+}
+
+/* What a task that has started waited for last; PL_NONE: nothing. */
+static inline uint32_t pl_engine_cause(const pl_engine *engine, uint32_t task) {
+  return engine->wait != NULL ? engine->wait[task].last : engine->last[task];
+}
+
+/* When it started: streams in order keep none waiting that all others have let go. */
+static inline pl_ticks pl_engine_start(const pl_engine *engine, uint32_t task) {
+  if (engine->start != NULL) return engine->start[task];
+  return engine->last[task] == PL_NONE ? 0 : engine->finish[engine->last[task]];
+}
+
+/* How many a task waits for. */
+static inline uint32_t pl_engine_pending(const pl_engine *engine, uint32_t task) {
+  if (engine->wait != NULL) return engine->wait[task].pending;
+  return engine->finish[task] < 0 ? (uint32_t)-engine->finish[task] : 0;
 }
 
 static inline const uint32_t *pl_task_streams(const pl_engine *engine, const pl_task *task) {

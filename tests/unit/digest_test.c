@@ -55,8 +55,39 @@ static void text(void **state) {
   assert_string_equal(pl_digest_format(UINT64_MAX, buffer), "ffffffffffffffff");
 }
 
+typedef struct cutting {
+  const uint8_t *bytes;
+  size_t size, at, step;
+} cutting;
+
+static size_t next_piece(void *context, const void **bytes) {
+  cutting *own = context;
+  size_t left = own->size - own->at, size = left < own->step ? left : own->step;
+  *bytes = own->bytes + own->at;
+  own->at += size;
+  return size;
+}
+
+/* However the bytes are cut, and on top of what was hashed before. */
+static void pieces(void **state) {
+  (void)state;
+  uint8_t bytes[1000];
+  for (size_t i = 0; i < sizeof bytes; i++)
+    bytes[i] = (uint8_t)(i * 37 + i / 256);
+  for (size_t size = 0; size <= sizeof bytes; size += 125)
+    for (size_t step = 1; step < 300; step += 41) {
+      pl_digest whole, cut;
+      pl_digest_init(&whole);
+      pl_digest_u64(&whole, 5);
+      cut = whole;
+      pl_digest_bytes(&whole, bytes, size);
+      pl_digest_pieces(&cut, next_piece, &(cutting){.bytes = bytes, .size = size, .step = step});
+      assert_true(whole.value == cut.value);
+    }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(published_values), cmocka_unit_test(chaining),
-                                     cmocka_unit_test(doubles), cmocka_unit_test(text)};
+                                     cmocka_unit_test(doubles), cmocka_unit_test(text), cmocka_unit_test(pieces)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -198,7 +198,7 @@ static uint64_t add_times(const explaining *state, const pl_task_origin *own, pl
   for (uint32_t k = 0; k < pl_graph_row_count(state->graph, own->first_task); k++) {
     uint32_t first = task_of_row(state, own->first_task, k), last = task_of_row(state, own->last_task, k);
     uint64_t times = times_of(state, last);
-    *run += (result->finish[last] - result->start[first]) * (pl_ticks)times;
+    *run += (result->finish[last] - pl_engine_result_start(result, first)) * (pl_ticks)times;
     all += times;
   }
   return all;
