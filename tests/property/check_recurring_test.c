@@ -92,7 +92,7 @@ static void check_lists(uint64_t *random, const char *text, int32_t pp, tally *s
   make(text, m, &arena, &module);
   for (int32_t c = 0; c < module.n_classes; c++)
     draw_list(random, m, pp, &module.classes[c]);
-  assert_true(pl_ir_recurrence_find(&module, &arena, &recurrence));
+  assert_true(pl_ir_recurrence_find(&module, 0, &arena, &recurrence));
   pl_code code = pl_ir_check(&module, &whole);
   if (pl_ir_check_recurring(&module, &recurrence, &fewer) != code || strcmp(whole.message, fewer.message) != 0)
     fail_msg("%s, %d microbatches: \"%s\", and by what recurs \"%s\"", text, m, whole.message, fewer.message);

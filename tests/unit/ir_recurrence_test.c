@@ -64,7 +64,7 @@ static void check_schedule(const char *text, int32_t n_phases, int32_t round) {
   pl_ir_recurrence recurrence, of_fewer;
   pl_arena_init(&arena, 0);
   make(text, WHOLE, &arena, &whole);
-  assert_true(pl_ir_recurrence_find(&whole, &arena, &recurrence));
+  assert_true(pl_ir_recurrence_find(&whole, PL_IR_CARRIED_PERIODS, &arena, &recurrence));
   if (recurrence.n_phases != n_phases || recurrence.round != round || recurrence.fewest != WHOLE)
     fail_msg("%s: %d phases, %d microbatches a period", text, recurrence.n_phases, recurrence.round);
   for (int32_t leapt = round; leapt <= WHOLE - recurrence.filling - round; leapt += round) {
@@ -73,7 +73,7 @@ static void check_schedule(const char *text, int32_t n_phases, int32_t round) {
     assert_true(pl_ir_recurrence_shorten(&whole, &recurrence, leapt, &arena, &played, &is_possible));
     assert_true(is_possible && played.n_more == (uint64_t)(leapt / round));
     make(text, WHOLE - leapt, &arena, &fewer);
-    assert_true(pl_ir_recurrence_find(&fewer, &arena, &of_fewer));
+    assert_true(pl_ir_recurrence_find(&fewer, PL_IR_CARRIED_PERIODS, &arena, &of_fewer));
     if (!same_lists(&played.module, &fewer)) fail_msg("%s without %d microbatches: other lists", text, leapt);
     if (of_fewer.n_phases > 0 && !same_phases(&played, &of_fewer)) fail_msg("%s: other phases", text);
   }
@@ -135,7 +135,7 @@ static int phases_of(const char *first, const char *second, const char *fewer, p
                      pl_arena *arena) {
   pl_ir_module module;
   read_lists(first, second, fewer, arena, &module);
-  assert_true(pl_ir_recurrence_find(&module, arena, recurrence));
+  assert_true(pl_ir_recurrence_find(&module, PL_IR_CARRIED_PERIODS, arena, recurrence));
   return recurrence->n_phases;
 }
 
@@ -178,7 +178,7 @@ static void times(void **state) {
   bool is_possible = false;
   pl_arena_init(&arena, 0);
   make("pp=4,dp=1,tmp=1,mbs=1,schedule=gpipe", 32, &arena, &module);
-  assert_true(pl_ir_recurrence_find(&module, &arena, &recurrence));
+  assert_true(pl_ir_recurrence_find(&module, PL_IR_CARRIED_PERIODS, &arena, &recurrence));
   assert_true(pl_ir_recurrence_shorten(&module, &recurrence, 20, &arena, &played, &is_possible) && is_possible);
   for (int32_t c = 0; c < played.module.n_classes; c++) {
     uint64_t sum = 0;

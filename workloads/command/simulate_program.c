@@ -262,7 +262,7 @@ static pl_code simulate(pl_job_options *options, const pl_program_request *reque
   of.launched = of.module;
   if (is_lowered(&of))
     PL_TRY(pl_program_launched(of.cluster, &of.module, options->job.framework, arena, &of.launched, error));
-  if (!pl_ir_recurrence_find(&of.launched, arena, &of.recurrence))
+  if (!pl_ir_recurrence_find(&of.launched, 0, arena, &of.recurrence))
     return pl_fail_memory(error, "what recurs in a program");
   if (request->program_path == NULL || of.launched.level != of.module.level)
     PL_TRY(pl_ir_check_recurring(&of.launched, &of.recurrence, error));

@@ -425,6 +425,7 @@ static pl_code prepare(pl_ir_graph_maker *maker, const pl_ir_played *played, pl_
 pl_code pl_ir_graph_prepare(pl_ir_graph_maker *maker, const pl_ir_played *played, pl_ir_pace *pace, pl_error *error) {
   PL_TRY(prepare(maker, played, error));
   pace->is_known = pl_ir_graph_pace_of(&maker->own, pace);
+  pace->carries = pl_ir_graph_carries(&maker->own) || joins_steps(maker->own.module);
   return PL_OK;
 }
 

@@ -103,6 +103,7 @@ pl_code pl_ir_graph_maker_take(const pl_cluster *cluster, const pl_ir_module *mo
 typedef struct pl_ir_pace {
   bool is_known;
   pl_ticks busiest, way;
+  bool carries; /* passes may hand something on to later ones on their device (PL_IR_CARRIED_PERIODS) */
 } pl_ir_pace;
 
 /* The first half of pl_ir_graph_make of the same, which need not follow: all that graphs have in common. */

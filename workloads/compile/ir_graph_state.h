@@ -478,5 +478,7 @@ pl_code pl_ir_graph_fuse(pl_ir_graphing *own);
 /* ---- ir_graph_pace.c: how long a microbatch takes ---- */
 /* Of what is noted of a folded graph, each list with one chunk. False: it cannot be told. */
 bool pl_ir_graph_pace_of(pl_ir_graphing *own, pl_ir_pace *pace);
+/* Whether a pass may hand something on to later ones. */
+bool pl_ir_graph_carries(const pl_ir_graphing *own);
 
 #endif

@@ -10,7 +10,7 @@ enum { ROUND_MAX = 256, PASS_KINDS = PL_IR_STEP_W + 1 };
 /* A class while its phases are looked for. Passes are numbered by chunk of the class and kind. */
 typedef struct looking {
   const pl_ir_class *class;
-  int32_t fewest, n_passes;
+  int32_t fewest, carried, n_passes;
   int32_t *pass_of;  /* per step */
   int32_t *last;     /* per pass: its last step; PL_IR_NONE: it has none */
   int32_t *anchor;   /* per pass: its step of the middle one of the microbatches that everybody runs */
@@ -97,7 +97,7 @@ static bool find_phase(looking *own, int32_t pass) {
     if (by == 0 || 2 * (int64_t)n_periods * abs(by) < own->fewest || !is_a_round(own, &phase, period, by)) continue;
     for (int32_t p = 0; p < own->n_passes; p++)
       if (own->count[p] > 0) own->phase_of[p] = own->n_phases;
-    phase.from += (uint32_t)(PL_IR_CARRIED_PERIODS * period);
+    phase.from += (uint32_t)(own->carried * period);
     n_periods = phase.to > phase.from ? (int32_t)(phase.to - phase.from) / period : 0;
     phase.to = phase.from + (uint32_t)(n_periods * period);
     own->period[own->n_phases] = period;
@@ -166,21 +166,23 @@ static int32_t under_way(const looking *own) {
   return forward != PL_IR_NONE && backward != PL_IR_NONE ? forward - backward + 1 : 0;
 }
 
-static bool find_in_class(const pl_ir_class *class, int32_t fewest, pl_arena *arena, looking *made, bool *found) {
-  if (!look_at(class, fewest, arena, made)) return false;
+static bool find_in_class(const pl_ir_class *class, const pl_ir_recurrence *of, pl_arena *arena, looking *made,
+                          bool *found) {
+  if (!look_at(class, of->fewest, arena, made)) return false;
+  made->carried = of->carried;
   *found = find_phases(made);
   return true;
 }
 
-bool pl_ir_recurrence_find(const pl_ir_module *module, pl_arena *arena, pl_ir_recurrence *recurrence) {
-  *recurrence = (pl_ir_recurrence){.fewest = fewest_of(module)};
+bool pl_ir_recurrence_find(const pl_ir_module *module, int32_t carried, pl_arena *arena, pl_ir_recurrence *recurrence) {
+  *recurrence = (pl_ir_recurrence){.fewest = fewest_of(module), .carried = carried};
   pl_ir_phases *phases = PL_TAKE(arena, pl_ir_phases, module->n_classes + 1);
   looking first = {.n_phases = 0};
   bool found = true;
   if (phases == NULL) return false;
   for (int32_t c = 0; c < module->n_classes && found; c++) {
     looking own;
-    if (!find_in_class(&module->classes[c], recurrence->fewest, arena, &own, &found)) return false;
+    if (!find_in_class(&module->classes[c], recurrence, arena, &own, &found)) return false;
     if (c == 0) first = own;
     found = found && agree(&first, &own);
     if (found && under_way(&own) > recurrence->under_way) recurrence->under_way = under_way(&own);

@@ -7,9 +7,10 @@
  * in one of these; so periods can be taken out of every phase, and what is left is a program of fewer microbatches,
  * whose lists become the whole ones again when the periods are put back (core/cluster/lanes.h).
  *
- * A phase begins two periods behind where its steps begin to recur: what a pass hands on to later ones on its device
- * (sums in the host, functions that are gathered for while one or two others run) reaches that far. It holds no last
- * step of a chunk, behind which gradients are reduced, and no microbatch that some devices pass over.
+ * A phase begins where its steps begin to recur, or, where a pass hands something on to later ones on its device (sums
+ * in the host, functions that are gathered for while one or two others run), two periods behind, which is how far that
+ * reaches. It holds no last step of a chunk, behind which gradients are reduced, and no microbatch that some devices
+ * pass over.
  */
 #ifndef PL_WORKLOADS_IR_RECURRENCE_H
 #define PL_WORKLOADS_IR_RECURRENCE_H
@@ -17,7 +18,7 @@
 #include "core/cluster/lanes.h"
 #include "workloads/language/ir_module.h"
 
-/* Periods that pass before what a list makes recurs as its steps do. */
+/* Periods that pass before what a list makes recurs as its steps do, where passes hand something on; else none. */
 enum { PL_IR_CARRIED_PERIODS = 2 };
 
 typedef pl_lane_phase pl_ir_phases[PL_LANE_PHASES];
@@ -28,6 +29,7 @@ typedef struct pl_ir_recurrence {
   bool backwards[PL_LANE_PHASES];  /* microbatches come in falling order */
   int32_t round;                   /* microbatches of a period */
   int32_t fewest;                  /* microbatches that every device runs */
+  int32_t carried;                 /* periods, as it was asked for */
   int32_t filling;                 /* the most microbatches that a class has outside of a phase */
   int32_t under_way;               /* the most microbatches that a class is in the middle of, where forward and backward
                                       passes take turns; else 0 */
@@ -36,7 +38,7 @@ typedef struct pl_ir_recurrence {
 
 /* `module` passed pl_ir_check, or chunks of its steps are at least of their classes. False: no memory. O(steps), as a
  * rule. */
-bool pl_ir_recurrence_find(const pl_ir_module *module, pl_arena *arena, pl_ir_recurrence *recurrence);
+bool pl_ir_recurrence_find(const pl_ir_module *module, int32_t carried, pl_arena *arena, pl_ir_recurrence *recurrence);
 
 /* What is played of a program. */
 typedef struct pl_ir_played {

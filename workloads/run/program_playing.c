@@ -20,8 +20,14 @@ static pl_leap_search begin_search(const playing *own) {
                                    .round = found->n_phases > 0 ? found->round : 1,
                                    .filling = found->filling,
                                    .cycle = found->under_way,
-                                   .carried = PL_IR_CARRIED_PERIODS * found->round};
+                                   .carried = found->carried * found->round};
   return pl_leap_search_of(&outlook, leaps(own->options));
+}
+
+static pl_code find_recurrence(playing *own, int32_t carried) {
+  return pl_ir_recurrence_find(own->module, carried, own->arena, &own->recurrence)
+             ? PL_OK
+             : pl_fail_memory(own->error, "what recurs in a program");
 }
 
 /* The program without so many microbatches. *played NULL: they cannot be left out. */
@@ -94,14 +100,22 @@ static pl_code slow_down(playing *own) {
  * that takes longest where the way is 0.20 % longer, and by the way where it is 0.27 % longer. */
 static const double CONTENTION = 1.0 / 400;
 
-/* What is played of the first attempt: a whole cycle, where the pace is that of a microbatch's way. */
-static pl_code shorten_by_pace(playing *own, pl_ir_played **played) {
-  int32_t cycle = own->recurrence.under_way;
+/* What is played of the first attempt, looked at before its graph is made: of a program whose passes hand something on
+ * phases begin later; a whole cycle, where the pace is that of a microbatch's way. */
+static pl_code look_ahead(playing *own, pl_ir_played **played) {
   pl_error waits = PL_ERROR_INIT;
   pl_ir_pace pace;
-  if (*played == NULL || cycle <= own->recurrence.round) return PL_OK;
+  if (*played == NULL) return PL_OK;
   if (pl_ir_graph_prepare(own->maker, *played, &pace, &waits) != PL_OK) return PL_OK; /* as making it will say */
-  if (!pace.is_known || (double)pace.way <= (1 + CONTENTION) * (double)cycle * (double)pace.busiest) return PL_OK;
+  if (pace.carries && own->recurrence.carried == 0) {
+    PL_TRY(find_recurrence(own, PL_IR_CARRIED_PERIODS));
+    own->leaps = begin_search(own);
+    PL_TRY(shorten(own, own->leaps.leapt, played));
+  }
+  double cycle = own->recurrence.under_way;
+  if (*played == NULL || own->recurrence.under_way <= own->recurrence.round || !pace.is_known ||
+      (double)pace.way <= (1 + CONTENTION) * cycle * (double)pace.busiest)
+    return PL_OK;
   pl_leap_search_by_cycle(&own->leaps);
   return shorten(own, own->leaps.leapt, played);
 }
@@ -112,7 +126,7 @@ static pl_code play_some(playing *own, bool is_first) {
                has_interval = options->residuals != NULL && options->program_aspects != NULL;
   pl_ir_played *played;
   PL_TRY(shorten(own, own->leaps.leapt, &played));
-  if (is_first) PL_TRY(shorten_by_pace(own, &played));
+  if (is_first) PL_TRY(look_ahead(own, &played));
   PL_TRY(make_graph(own, played, &own->made, &is_all));
   if (is_all) own->leaps.leapt = 0;
   if (options->stragglers != NULL) PL_TRY(slow_down(own));
@@ -137,13 +151,15 @@ pl_code pl_program_play(playing *own) {
   own->recurrence = (pl_ir_recurrence){.fewest = own->module->n_microbatches};
   if (leaps(own->options) && own->options->recurrence != NULL)
     own->recurrence = *own->options->recurrence;
-  else if (leaps(own->options) && !pl_ir_recurrence_find(own->module, own->arena, &own->recurrence))
-    return pl_fail_memory(own->error, "what recurs in a program");
+  else if (leaps(own->options))
+    PL_TRY(find_recurrence(own, 0));
   own->leaps = begin_search(own);
   pl_arena_mark mark = pl_arena_mark_here(own->arena);
   for (bool is_fresh = true;; is_fresh = false) {
     bool is_last = own->leaps.leapt == 0;
     if (is_last) pl_arena_release_to(own->arena, mark);
+    if (is_last && own->recurrence.carried > 0)
+      PL_TRY(find_recurrence(own, own->recurrence.carried)); /* was behind it */
     if (is_fresh || is_last) PL_TRY(take_maker(own));
     PL_TRY(play_some(own, is_fresh));
     own->whole = reason_of(own, is_fresh);
