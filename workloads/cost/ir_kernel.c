@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "workloads/cost/ir_launch.h"
 #include "workloads/fuse/reading.h"
 #include "workloads/ir/chain.h"
 #include "workloads/language/ir_product.h"
@@ -12,169 +13,8 @@
 #include "workloads/language/ir_scan.h"
 #include "workloads/language/ir_work.h"
 
-/* Ops that are launched at once, and the values at their border. */
-typedef struct launch {
-  const pl_ir_mesh *mesh;
-  const pl_ir_routing *routing;
-  const pl_ir_function *f; /* that they are ops of */
-  const pl_ir_op *ops;
-  int32_t n_ops, n_inputs, n_outputs;
-  int32_t inputs[PL_IR_OPERANDS_MAX];
-  int32_t results[PL_IR_OPERANDS_MAX];
-} launch;
-
 static bool is(const pl_ir_op *op, const char *row) {
   return pl_ir_op_is(op, row);
-}
-
-static const pl_ir_type *type_of(const launch *own, int32_t value) {
-  return &own->f->values[value].type;
-}
-
-/* What the device has of it. */
-static pl_ir_type local_of(const launch *own, int32_t value) {
-  const pl_ir_type part = pl_ir_type_local(own->mesh, type_of(own, value));
-  return pl_ir_routed_part(own->routing, &part);
-}
-
-static double share_of(const launch *own, int32_t value) {
-  return pl_ir_routed_share(own->routing, type_of(own, value));
-}
-
-static double bytes_of(const launch *own, int32_t value) {
-  const pl_ir_type *type = type_of(own, value);
-  return type->element == PL_IR_I32 ? 0 : pl_ir_type_local_bytes(own->mesh, type) * share_of(own, value);
-}
-
-static double elements_of(const launch *own, int32_t value) {
-  return pl_ir_type_local_elements(own->mesh, type_of(own, value)) * share_of(own, value);
-}
-
-static launch launch_of(const pl_ir_module *module, const pl_ir_routing *routing, const pl_ir_function *function,
-                        const pl_ir_op *op) {
-  launch own = {.mesh = &module->mesh, .routing = routing, .f = function, .ops = op, .n_ops = 1};
-  if (is(op, "kernel")) {
-    own.f = module->functions[op->callee];
-    own.ops = own.f->ops;
-    own.n_ops = own.f->n_ops;
-    own.n_inputs = own.f->n_arguments;
-    for (int32_t i = 0; i < own.n_inputs; i++)
-      own.inputs[i] = i;
-    own.n_outputs = own.f->n_results;
-    for (int32_t i = 0; i < own.n_outputs; i++)
-      own.results[i] = own.f->results[i];
-    return own;
-  }
-  for (int32_t i = 0; i < op->n_inputs; i++) {
-    bool known = false; /* what is read twice is there */
-    for (int32_t k = 0; k < own.n_inputs; k++)
-      known = known || own.inputs[k] == op->inputs[i];
-    if (!known) own.inputs[own.n_inputs++] = op->inputs[i];
-  }
-  own.n_outputs = op->n_outputs;
-  for (int32_t i = 0; i < op->n_outputs; i++)
-    own.results[i] = op->first_output + i;
-  return own;
-}
-
-/* The first op of a row; NULL: none. */
-static const pl_ir_op *find(const launch *own, const char *row) {
-  for (int32_t i = 0; i < own->n_ops; i++)
-    if (is(&own->ops[i], row)) return &own->ops[i];
-  return NULL;
-}
-
-/* ---- traffic ---- */
-
-/* What is read of a border value: all of it, or the rows or elements that are looked up. */
-static double read_bytes(const launch *own, int32_t value) {
-  double picked = 0;
-  bool whole = false, any = false;
-  for (int32_t i = 0; i < own->n_ops; i++) {
-    const pl_ir_op *op = &own->ops[i];
-    for (int32_t k = 0; k < op->n_inputs; k++) {
-      if (op->inputs[k] != value) continue;
-      any = true;
-      bool looks_up = (is(op, "embedding") && k == 1) || (is(op, "pick") && k == 0);
-      if (looks_up)
-        picked += bytes_of(own, op->first_output);
-      else
-        whole = true;
-    }
-  }
-  for (int32_t i = 0; i < own->n_outputs; i++) /* a copy */
-    whole = whole || (!any && own->results[i] == value);
-  return whole ? bytes_of(own, value) : picked;
-}
-
-static bool is_made_by(const launch *own, int32_t value, const char *row) {
-  int32_t op = own->f->values[value].op;
-  return op != PL_IR_NONE && is(&own->f->ops[op], row);
-}
-
-/* A gradient buffer is read and written; what is added to it is counted where it comes from outside. Of a table, rows
- * are added to a dense gradient, which then is; of learned positions the kernel that sums over sequences does it. */
-static double accumulated_bytes(const launch *own, const pl_ir_op *op) {
-  return 2 * bytes_of(own, op->inputs[0]);
-}
-
-static bool is_of_table(const launch *own, const pl_ir_op *op) {
-  return is(op, "embedding_backward") && !is_made_by(own, op->inputs[1], "sum");
-}
-
-/* Set to zero and its rows read and written; then read to be added to the buffer. */
-static double table_bytes(const launch *own, const pl_ir_op *op) {
-  bool handed = false;
-  double table = bytes_of(own, op->first_output), rows = bytes_of(own, op->inputs[1]);
-  for (int32_t i = 0; i < own->n_outputs; i++)
-    handed = handed || own->results[i] == op->first_output;
-  return 2 * rows + (handed ? 0 : 2 * table);
-}
-
-/* Rows of the buffer are read and written. */
-static double positions_bytes(const launch *own, const pl_ir_op *op) {
-  const pl_ir_op *added = find(own, "accumulate");
-  uint8_t element = added != NULL ? type_of(own, added->inputs[0])->element : (uint8_t)PL_IR_F32;
-  return 2 * elements_of(own, op->inputs[1]) * pl_ir_element_bytes((pl_ir_element)element);
-}
-
-/* Copies but the first, and what is read to find the scale. */
-static double more_of_cast(const launch *own, const pl_ir_op *op) {
-  double more = (double)(pl_ir_integer_of(op, "copies", 1) - 1) * bytes_of(own, op->first_output);
-  return pl_ir_integer_of(op, "scaled", 0) != 0 ? more + bytes_of(own, op->inputs[0]) : more;
-}
-
-static double traffic(const launch *own) {
-  double bytes = 0;
-  bool positions = false;
-  for (int32_t i = 0; i < own->n_inputs; i++)
-    bytes += read_bytes(own, own->inputs[i]);
-  for (int32_t i = 0; i < own->n_outputs; i++)
-    bytes += bytes_of(own, own->results[i]);
-  for (int32_t i = 0; i < own->n_ops; i++) {
-    const pl_ir_op *op = &own->ops[i];
-    if (is_of_table(own, op)) bytes += table_bytes(own, op);
-    if (is(op, "embedding_backward") && !is_of_table(own, op)) {
-      bytes += positions_bytes(own, op);
-      positions = true;
-    }
-    if (is(op, "accumulate") && !positions) bytes += accumulated_bytes(own, op);
-    if (is(op, "dropout")) bytes += elements_of(own, op->first_output); /* the mask */
-    if (is(op, "cast")) bytes += more_of_cast(own, op);
-    if (is(op, "batch_norm")) bytes += bytes_of(own, op->inputs[0]);
-    if (is(op, "batch_norm_backward")) bytes += 2 * bytes_of(own, op->inputs[2]);
-  }
-  return bytes;
-}
-
-/* A softmax in one kernel with its causal mask does not read the masked half of what it works on (Megatron's writes
- * zeros there). */
-static double unread_bytes(const launch *own, const pl_framework *framework) {
-  const pl_ir_op *mask = find(own, "mask"), *softmax = find(own, "softmax"), *back = find(own, "softmax_backward");
-  bool causal = mask != NULL && pl_ir_integer_of(mask, "causal", 0) != 0;
-  if (!pl_framework_skips_masked(framework, causal)) return 0;
-  if (back != NULL) return (bytes_of(own, back->inputs[0]) + bytes_of(own, back->inputs[1])) / 2;
-  return softmax != NULL ? bytes_of(own, softmax->inputs[0]) / 2 : 0;
 }
 
 /* ---- products ---- */
@@ -186,21 +26,22 @@ static int64_t extents(const pl_ir_type *type, const pl_ir_op *op, const char *a
   return n;
 }
 
-static pl_ir_product shape_of(const launch *own, const pl_ir_op *op) {
-  const pl_ir_type a = local_of(own, op->inputs[0]), b = local_of(own, op->inputs[1]);
+static pl_ir_product shape_of(const pl_ir_launch *own, const pl_ir_op *op) {
+  const pl_ir_type a = pl_ir_launch_local(own, op->inputs[0]), b = pl_ir_launch_local(own, op->inputs[1]);
   return pl_ir_product_of(op, &a, &b);
 }
 
 /* False: no matrix product but something as fast as memory. */
-static bool as_products(const launch *own, pl_op *kernel) {
-  const pl_ir_op *first = find(own, "product");
+static bool as_products(const pl_ir_launch *own, pl_op *kernel) {
+  const pl_ir_op *first = pl_ir_launch_find(own, "product");
   pl_ir_product sum = shape_of(own, first);
   kernel->batch = sum.batch;
   kernel->m = sum.m;
   kernel->n = sum.n;
   kernel->k = sum.k;
   kernel->transposed = sum.transposed;
-  bool weighs = sum.m == 1 && (share_of(own, first->inputs[0]) < 1 || share_of(own, first->inputs[1]) < 1);
+  bool weighs =
+      sum.m == 1 && (pl_ir_launch_share(own, first->inputs[0]) < 1 || pl_ir_launch_share(own, first->inputs[1]) < 1);
   if (sum.k == 1 || (sum.m == 1 && sum.n == 1) || weighs) return false; /* or weighs experts' answers, token by token */
   for (const pl_ir_op *op = first + 1; op < own->ops + own->n_ops; op++) {
     if (!is(op, "product")) continue;
@@ -210,10 +51,11 @@ static bool as_products(const launch *own, pl_op *kernel) {
     else
       sum.k += shape.k;
   }
-  double element = pl_ir_element_bytes(pl_ir_product_element(first, type_of(own, first->inputs[0]))),
-         out = pl_ir_element_bytes((pl_ir_element)type_of(own, first->first_output)->element);
-  const pl_ir_op *accumulate = find(own, "accumulate");
-  if (accumulate != NULL) out = 2 * pl_ir_element_bytes((pl_ir_element)type_of(own, accumulate->inputs[0])->element);
+  double element = pl_ir_element_bytes(pl_ir_product_element(first, pl_ir_launch_type(own, first->inputs[0]))),
+         out = pl_ir_element_bytes((pl_ir_element)pl_ir_launch_type(own, first->first_output)->element);
+  const pl_ir_op *accumulate = pl_ir_launch_find(own, "accumulate");
+  if (accumulate != NULL)
+    out = 2 * pl_ir_element_bytes((pl_ir_element)pl_ir_launch_type(own, accumulate->inputs[0])->element);
   pl_op_set_product(kernel, sum.batch, sum.m, sum.n, sum.k, element, out);
   return true;
 }
@@ -229,14 +71,14 @@ static int32_t extent_at(const pl_ir_type *type, const pl_ir_attribute *names, i
 }
 
 /* The product that a convolution is, of its three forms (workloads/cost/convolution_cost.h). */
-static void as_convolution(const launch *own, const pl_ir_op *op, pl_op *kernel, pl_chain_step *step) {
+static void as_convolution(const pl_ir_launch *own, const pl_ir_op *op, pl_op *kernel, pl_chain_step *step) {
   bool data = is(op, "convolution_backward_data"), weights = is(op, "convolution_backward_weights");
   int32_t given = data ? op->first_output : op->inputs[0], made = data      ? op->inputs[0]
                                                                   : weights ? op->inputs[1]
                                                                             : op->first_output;
-  const pl_ir_type x = pl_ir_type_local(own->mesh, type_of(own, given)),
-                   y = pl_ir_type_local(own->mesh, type_of(own, made)),
-                   w = pl_ir_type_local(own->mesh, type_of(own, weights ? op->first_output : op->inputs[1]));
+  const pl_ir_type x = pl_ir_type_local(own->mesh, pl_ir_launch_type(own, given)),
+                   y = pl_ir_type_local(own->mesh, pl_ir_launch_type(own, made)),
+                   w = pl_ir_type_local(own->mesh, pl_ir_launch_type(own, weights ? op->first_output : op->inputs[1]));
   const pl_ir_attribute *taps = pl_ir_attribute_find(op, "kernel"), *window = pl_ir_attribute_find(op, "window");
   int64_t n_taps = extents(&w, op, "kernel", true), in = extents(&w, op, "over", true), out = 1;
   out = (int64_t)(pl_ir_type_elements(&w) / (double)(n_taps * in));
@@ -258,19 +100,19 @@ static bool is_along_tokens(const pl_ir_op *op) {
   return (over == NULL || over->n_names == 0) && window != NULL && window->n_names == 1;
 }
 
-static const pl_ir_op *find_scan(const launch *own) {
+static const pl_ir_op *find_scan(const pl_ir_launch *own) {
   for (int32_t i = 0; i < own->n_ops; i++)
     if (strstr(pl_ir_row_at(own->ops[i].row)->name, "_scan") != NULL) return &own->ops[i];
   return NULL;
 }
 
-static void local_inputs(const launch *own, const pl_ir_op *op, pl_ir_type *inputs) {
+static void local_inputs(const pl_ir_launch *own, const pl_ir_op *op, pl_ir_type *inputs) {
   for (int32_t i = 0; i < op->n_inputs; i++)
-    inputs[i] = pl_ir_type_local(own->mesh, type_of(own, op->inputs[i]));
+    inputs[i] = pl_ir_type_local(own->mesh, pl_ir_launch_type(own, op->inputs[i]));
 }
 
 /* Shown as one product: of a chunk's tokens by a head's width, as deep as all products of the chunk together. */
-static void as_scan(const launch *own, const pl_ir_op *op, pl_op *kernel) {
+static void as_scan(const pl_ir_launch *own, const pl_ir_op *op, pl_op *kernel) {
   pl_ir_type inputs[PL_IR_OPERANDS_MAX];
   pl_ir_scan_dims dims;
   local_inputs(own, op, inputs);
@@ -286,7 +128,8 @@ static void as_scan(const launch *own, const pl_ir_op *op, pl_op *kernel) {
 
 /* Its products one after the other, each with what it reads and writes, and the chunks' states handed on as fast as
  * memory. No device was measured with such kernels. */
-static double scan_time(const pl_device_profile *profile, const launch *own, const pl_ir_op *op, const pl_op *kernel) {
+static double scan_time(const pl_device_profile *profile, const pl_ir_launch *own, const pl_ir_op *op,
+                        const pl_op *kernel) {
   pl_ir_type inputs[PL_IR_OPERANDS_MAX];
   pl_ir_scan_product products[PL_IR_SCAN_PRODUCTS_MAX];
   local_inputs(own, op, inputs);
@@ -317,17 +160,17 @@ static double scan_time(const pl_device_profile *profile, const launch *own, con
 
 /* ---- kinds ---- */
 
-static bool has_vocabulary(const launch *own, int32_t value) {
-  return pl_ir_type_find(type_of(own, value), pl_ir_name_of("v")) >= 0;
+static bool has_vocabulary(const pl_ir_launch *own, int32_t value) {
+  return pl_ir_type_find(pl_ir_launch_type(own, value), pl_ir_name_of("v")) >= 0;
 }
 
 /* A norm in steps, one of them: what its op stands for is cast on its way in or out. */
-static bool is_step_of_norm(const launch *own, const pl_framework *framework) {
-  bool norm = find(own, "rms_norm") != NULL || find(own, "rms_norm_backward") != NULL;
-  return norm && !framework->kernels.fuses_norm && find(own, "cast") != NULL;
+static bool is_step_of_norm(const pl_ir_launch *own, const pl_framework *framework) {
+  bool norm = pl_ir_launch_find(own, "rms_norm") != NULL || pl_ir_launch_find(own, "rms_norm_backward") != NULL;
+  return norm && !framework->kernels.fuses_norm && pl_ir_launch_find(own, "cast") != NULL;
 }
 
-static pl_op_kind kind_of(const launch *own, const pl_framework *framework) {
+static pl_op_kind kind_of(const pl_ir_launch *own, const pl_framework *framework) {
   static const struct {
     const char *row;
     pl_op_kind kind;
@@ -340,22 +183,24 @@ static pl_op_kind kind_of(const launch *own, const pl_framework *framework) {
                {"embedding", PL_OP_EMBEDDING}};
   if (is_step_of_norm(own, framework)) return PL_OP_ELEMENTWISE;
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-    if (find(own, kinds[i].row) != NULL) {
-      bool positions = kinds[i].kind == PL_OP_EMBEDDING && (find(own, "add") != NULL || find(own, "sum") != NULL);
+    if (pl_ir_launch_find(own, kinds[i].row) != NULL) {
+      bool positions = kinds[i].kind == PL_OP_EMBEDDING &&
+                       (pl_ir_launch_find(own, "add") != NULL || pl_ir_launch_find(own, "sum") != NULL);
       return positions ? PL_OP_ELEMENTWISE : kinds[i].kind;
     }
   static const char *const steps[] = {"subtract", "divide", "sum", "pick"};
   for (size_t i = 0; i < sizeof steps / sizeof steps[0]; i++) {
-    const pl_ir_op *op = find(own, steps[i]);
-    if (op != NULL && find(own, "accumulate") == NULL && has_vocabulary(own, op->inputs[0])) return PL_OP_CROSS_ENTROPY;
+    const pl_ir_op *op = pl_ir_launch_find(own, steps[i]);
+    if (op != NULL && pl_ir_launch_find(own, "accumulate") == NULL && has_vocabulary(own, op->inputs[0]))
+      return PL_OP_CROSS_ENTROPY;
   }
   return PL_OP_ELEMENTWISE;
 }
 
-static const pl_ir_op *find_attention(const launch *own) {
+static const pl_ir_op *find_attention(const pl_ir_launch *own) {
   static const char *const rows[] = {"attention", "attention_backward", "ring_attention", "ring_attention_backward"};
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-    const pl_ir_op *op = find(own, rows[i]);
+    const pl_ir_op *op = pl_ir_launch_find(own, rows[i]);
     if (op != NULL) return op;
   }
   return NULL;
@@ -363,60 +208,20 @@ static const pl_ir_op *find_attention(const launch *own) {
 
 /* ---- the kernel ---- */
 
-/* The same elements in the same order: dimensions of one that stand side by side as they are numbered. */
-static bool is_flat(const launch *own, const pl_ir_op *op) {
-  const pl_ir_attribute *from = pl_ir_attribute_find(op, "from");
-  if (is(op, "split")) return true;
-  if (!is(op, "join") || from == NULL) return false;
-  int32_t first = pl_ir_type_find(type_of(own, op->inputs[0]), from->names[0]);
-  for (int32_t i = 0; i < from->n_names; i++)
-    if (pl_ir_type_find(type_of(own, op->inputs[0]), from->names[i]) != first + i) return false;
-  return true;
-}
-
-/* TF32 is how products read numbers of 32 bits. */
-static bool is_wide(const pl_ir_type *type) {
-  return type->element == PL_IR_F32 || type->element == (uint8_t)PL_DTYPE_TF32;
-}
-
-static bool casts_nothing(const launch *own, const pl_ir_op *op) {
-  return is(op, "cast") && is_wide(type_of(own, op->inputs[0])) && is_wide(type_of(own, op->first_output));
-}
-
-/* Tokens are copied for each expert that they go to. */
-static bool is_dispatch(const launch *own, const pl_ir_op *op) {
-  return is(op, "spread") && share_of(own, op->first_output) < 1 && share_of(own, op->inputs[0]) == 1 &&
-         bytes_of(own, op->inputs[0]) > 0 && elements_of(own, op->first_output) > elements_of(own, op->inputs[0]);
-}
-
-static bool moves_nothing(const launch *own) {
-  static const char *const rows[] = {"rename", "cut", "spread", "constant", "loss", "store", "keep"};
-  for (int32_t i = 0; i < own->n_ops; i++) {
-    const pl_ir_row *row = pl_ir_row_at(own->ops[i].row);
-    bool none = row->effect == PL_IR_READS || row->effect == PL_IR_SENDS || row->effect == PL_IR_CALLS ||
-                (row->effect == PL_IR_COLLECTIVE && strncmp(row->name, "ring_", 5) != 0);
-    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++)
-      none = none || strcmp(row->name, rows[k]) == 0;
-    none = (none || is_flat(own, &own->ops[i]) || casts_nothing(own, &own->ops[i])) && !is_dispatch(own, &own->ops[i]);
-    if (!none) return false;
-  }
-  return own->n_ops > 0;
-}
-
-static void shape_sweep(const launch *own, pl_op *kernel) {
+static void shape_sweep(const pl_ir_launch *own, pl_op *kernel) {
   int32_t value = own->n_outputs > 0 ? own->results[0] : own->n_inputs > 0 ? own->inputs[0] : PL_IR_NONE;
   if (value == PL_IR_NONE) return;
-  const pl_ir_type widest = local_of(own, value);
+  const pl_ir_type widest = pl_ir_launch_local(own, value);
   kernel->n = widest.rank > 0 ? widest.dims[widest.rank - 1].extent : 1;
   kernel->m = (int64_t)(pl_ir_type_elements(&widest) / (double)kernel->n);
 }
 
-static double share_of_op(const launch *own, const pl_ir_op *op) {
+static double share_of_op(const pl_ir_launch *own, const pl_ir_op *op) {
   double share = 1;
   for (int32_t i = 0; i < op->n_inputs; i++)
-    share = fmin(share, share_of(own, op->inputs[i]));
+    share = fmin(share, pl_ir_launch_share(own, op->inputs[i]));
   for (int32_t i = 0; i < op->n_outputs; i++)
-    share = fmin(share, share_of(own, op->first_output + i));
+    share = fmin(share, pl_ir_launch_share(own, op->first_output + i));
   return share;
 }
 
@@ -426,31 +231,21 @@ static bool copies_heads(const pl_ir_op *copy) {
   return step > 0 && step < 8;
 }
 
-static bool has_reason(const launch *own, const char *reason) {
+static bool has_reason(const pl_ir_launch *own, const char *reason) {
   return own->ops[0].reason != NULL && strcmp(own->ops[0].reason, reason) == 0;
 }
 
 /* Of software whose figure is a module's, of which the norm itself has the launch. */
-static bool is_in_launch_of_norm(const launch *own, const pl_framework *framework) {
+static bool is_in_launch_of_norm(const pl_ir_launch *own, const pl_framework *framework) {
   return has_reason(own, PL_READ_NORM_STEPS) && pl_framework_has_module_launches(framework) &&
-         find(own, "rms_norm") == NULL && find(own, "rms_norm_backward") == NULL;
+         pl_ir_launch_find(own, "rms_norm") == NULL && pl_ir_launch_find(own, "rms_norm_backward") == NULL;
 }
 
-/* Norms and softmaxes of 16 bits under autocast move twice as much. */
-static double autocast_bytes(const launch *own, const pl_framework *framework, uint8_t element) {
-  static const char *const rows[] = {"layer_norm", "layer_norm_backward", "softmax", "softmax_backward"};
-  bool is_wide = false;
-  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
-    is_wide = is_wide || find(own, rows[i]) != NULL;
-  bool casts = is_wide && pl_framework_autocast(framework, (pl_dtype)element) != PL_AUTOCAST_OFF;
-  return casts ? traffic(own) - unread_bytes(own, framework) : 0;
-}
-
-static bool describe(const launch *own, const pl_framework *framework, pl_category category, pl_op *kernel,
+static bool describe(const pl_ir_launch *own, const pl_framework *framework, pl_category category, pl_op *kernel,
                      pl_chain_step *step) {
-  if (moves_nothing(own)) return false;
-  const pl_ir_type *first = own->n_inputs > 0 ? type_of(own, own->inputs[0]) : NULL;
-  const pl_ir_op *copy = find(own, "copy");
+  if (pl_ir_launch_is_nothing(own)) return false;
+  const pl_ir_type *first = own->n_inputs > 0 ? pl_ir_launch_type(own, own->inputs[0]) : NULL;
+  const pl_ir_op *copy = pl_ir_launch_find(own, "copy");
   uint8_t element = first == NULL || first->element == PL_IR_I32 ? (uint8_t)PL_IR_F32 : first->element;
   *kernel = (pl_op){.name = pl_ir_row_at(own->ops[0].row)->name,
                     .kind = (uint8_t)kind_of(own, framework),
@@ -462,14 +257,14 @@ static bool describe(const launch *own, const pl_framework *framework, pl_catego
                     .host_free = (copy != NULL && copies_heads(copy)) || is_in_launch_of_norm(own, framework) ||
                                  has_reason(own, PL_READ_AUTOCAST_WIDER),
                     .plain = has_reason(own, PL_READ_NORM_STEPS) || has_reason(own, PL_READ_AUTOCAST) ||
-                             is_step_of_norm(own, framework) || find(own, "batch_norm") != NULL ||
-                             find(own, "batch_norm_backward") != NULL,
-                    .bytes = traffic(own) - unread_bytes(own, framework) + autocast_bytes(own, framework, element)};
+                             is_step_of_norm(own, framework) || pl_ir_launch_find(own, "batch_norm") != NULL ||
+                             pl_ir_launch_find(own, "batch_norm_backward") != NULL,
+                    .bytes = pl_ir_launch_moves(own, framework, element)};
   for (int32_t i = 0; i < own->n_ops; i++)
     kernel->flops += pl_ir_op_flops(own->mesh, own->f, &own->ops[i]) * share_of_op(own, &own->ops[i]);
   if (copy != NULL) kernel->bytes *= (double)pl_ir_integer_of(copy, "times", 1);
   shape_sweep(own, kernel);
-  const pl_ir_op *attention = find_attention(own), *product = find(own, "product");
+  const pl_ir_op *attention = find_attention(own), *product = pl_ir_launch_find(own, "product");
   if (attention != NULL) {
     double bytes = kernel->bytes;
     pl_ir_kernel(own->mesh, own->f, attention, category, kernel);
@@ -479,7 +274,7 @@ static bool describe(const launch *own, const pl_framework *framework, pl_catego
     return true;
   }
   if (product != NULL && as_products(own, kernel)) {
-    kernel->dtype = (uint8_t)pl_ir_product_element(product, type_of(own, product->inputs[0]));
+    kernel->dtype = (uint8_t)pl_ir_product_element(product, pl_ir_launch_type(own, product->inputs[0]));
     return true;
   }
   const pl_ir_op *scan = find_scan(own);
@@ -489,7 +284,7 @@ static bool describe(const launch *own, const pl_framework *framework, pl_catego
   }
   static const char *const forms[] = {"convolution", "convolution_backward_data", "convolution_backward_weights"};
   for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
-    const pl_ir_op *op = find(own, forms[i]);
+    const pl_ir_op *op = pl_ir_launch_find(own, forms[i]);
     if (op != NULL && !is_along_tokens(op)) as_convolution(own, op, kernel, step);
   }
   return true;
@@ -497,17 +292,19 @@ static bool describe(const launch *own, const pl_framework *framework, pl_catego
 
 /* A gradient from elsewhere among the sum of products: autograd adds it in a kernel of its own, in front of the rest or
  * behind it. False: there is none. */
-static bool adds_another(const launch *own, pl_op *sweep) {
+static bool adds_another(const pl_ir_launch *own, pl_op *sweep) {
   for (const pl_ir_op *op = own->ops; op < own->ops + own->n_ops; op++) {
-    if (!is(op, "add") || !pl_ir_type_same_shape(type_of(own, op->inputs[0]), type_of(own, op->inputs[1]))) continue;
+    if (!is(op, "add") ||
+        !pl_ir_type_same_shape(pl_ir_launch_type(own, op->inputs[0]), pl_ir_launch_type(own, op->inputs[1])))
+      continue;
     int32_t other = own->f->values[op->inputs[0]].op == PL_IR_NONE ? op->inputs[0] : op->inputs[1];
     if (own->f->values[other].op != PL_IR_NONE) continue;
     *sweep = (pl_op){.name = "add",
                      .kind = PL_OP_ELEMENTWISE,
                      .category = PL_CATEGORY_BACKWARD,
-                     .dtype = type_of(own, other)->element,
+                     .dtype = pl_ir_launch_type(own, other)->element,
                      .batch = 1,
-                     .bytes = 3 * bytes_of(own, other)};
+                     .bytes = 3 * pl_ir_launch_bytes(own, other)};
     shape_sweep(own, sweep);
     return true;
   }
@@ -515,20 +312,20 @@ static bool adds_another(const launch *own, pl_op *sweep) {
 }
 
 /* Kernels that copy what was gathered; 0: the kernel does something else. */
-static int64_t n_copies(const launch *own) {
-  const pl_ir_op *copy = find(own, "copy");
+static int64_t n_copies(const pl_ir_launch *own) {
+  const pl_ir_op *copy = pl_ir_launch_find(own, "copy");
   return copy != NULL ? pl_ir_integer_of(copy, "launches", 0) : 0;
 }
 
 /* New tensors are filled before a library's kernel writes them, in deterministic runs. */
-static void fill(const launch *own, pl_op *kernel) {
+static void fill(const pl_ir_launch *own, pl_op *kernel) {
   if (kernel->deterministic && pl_op_allocates(kernel) && own->n_outputs > 0)
-    kernel->filled_bytes = bytes_of(own, own->results[0]);
+    kernel->filled_bytes = pl_ir_launch_bytes(own, own->results[0]);
 }
 
 bool pl_ir_launched(const pl_ir_module *module, const pl_ir_routing *routing, const pl_ir_function *function,
                     const pl_ir_op *op, const pl_framework *framework, pl_category category, pl_op *kernel) {
-  const launch own = launch_of(module, routing, function, op);
+  const pl_ir_launch own = pl_ir_launch_of(module, routing, function, op);
   pl_chain_step step;
   bool computes = describe(&own, framework, category, kernel, &step);
   kernel->convolution = NULL; /* what it points to ends here */
@@ -537,8 +334,8 @@ bool pl_ir_launched(const pl_ir_module *module, const pl_ir_routing *routing, co
 
 bool pl_ir_launched_beside(const pl_ir_module *module, const pl_ir_routing *routing, const pl_ir_function *function,
                            const pl_ir_op *op, pl_op *kernel) {
-  const launch own = launch_of(module, routing, function, op);
-  const pl_ir_op *product = find(&own, "product");
+  const pl_ir_launch own = pl_ir_launch_of(module, routing, function, op);
+  const pl_ir_op *product = pl_ir_launch_find(&own, "product");
   if (product == NULL || own.n_ops == 1) return false;
   pl_op sum = {.kind = PL_OP_ELEMENTWISE};
   return as_products(&own, &sum) && adds_another(&own, kernel);
@@ -547,13 +344,13 @@ bool pl_ir_launched_beside(const pl_ir_module *module, const pl_ir_routing *rout
 bool pl_ir_launched_time(const pl_device_profile *profile, const pl_ir_module *module, const pl_ir_routing *routing,
                          const pl_ir_function *function, const pl_ir_op *op, const pl_framework *framework,
                          pl_category category, pl_op *kernel, pl_op_time *time) {
-  const launch own = launch_of(module, routing, function, op);
+  const pl_ir_launch own = pl_ir_launch_of(module, routing, function, op);
   pl_chain_step step;
   *kernel = (pl_op){0};
   if (!describe(&own, framework, category, kernel, &step)) return false;
   double moved = pl_ir_real_of(op, "moves", 0);
   if (moved > 0) { /* one launch for all of an update: see pl_ir_graph */
-    double n = elements_of(&own, op->inputs[0]);
+    double n = pl_ir_launch_elements(&own, op->inputs[0]);
     kernel->bytes = n * moved;
     *time = pl_optimizer_cost(profile, n, moved);
     time->time_s -= pl_optimizer_cost(profile, 1, 0).time_s;
