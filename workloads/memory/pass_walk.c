@@ -212,9 +212,34 @@ static bool run_call(pl_pass_walk *own, const int32_t *last, int32_t index, cons
   return fits;
 }
 
+/* ---- parts ---- */
+
+static bool end_part(pl_pass_walk *own) {
+  pl_pass_part *parts =
+      (pl_pass_part *)pl_arena_grown(own->arena, own->parts, own->n_parts, 1, sizeof *parts, &own->room_parts);
+  if (parts == NULL) return false;
+  own->parts = parts;
+  parts[own->n_parts++] = (pl_pass_part){own->live, own->peak};
+  own->most = fmax(own->most, own->peak);
+  own->peak = own->live;
+  own->waits = false;
+  return true;
+}
+
+/* As the graph parts passes that run beside each other (workloads/compile/ir_graph_pass.c): in front of the first work
+ * behind an exchange of tokens. */
+static bool part_at(pl_pass_walk *own, const pl_ir_function *f, const pl_ir_op *op) {
+  bool exchanges = is(op, "all_to_all") && pl_ir_routed_share(&own->routing, &f->values[op->inputs[0]].type) < 1;
+  bool works = is(op, "kernel") || (pl_ir_row_at(op->row)->effect == PL_IR_PURE && op->n_outputs > 0);
+  if (works && own->waits && !end_part(own)) return false;
+  own->waits = own->waits || exchanges;
+  return true;
+}
+
 static bool run_op(pl_pass_walk *own, const pl_ir_function *f, const pl_outlook *look, int32_t index,
                    pl_value_memory **values) {
   const pl_ir_op *op = &f->ops[index];
+  if (own->joins && !part_at(own, f, op)) return false;
   pl_memory_role does = (pl_memory_role)look->roles[index];
   if (does >= PL_ROLE_IS_UPDATE || (does >= PL_ROLE_IS_PARAMETER && own->counts))
     count_state(own, f, op, look->elements[index], does);
@@ -320,7 +345,10 @@ bool pl_pass_walk_whole(pl_pass_walk *own, int32_t function) {
 
 bool pl_pass_walk_through(pl_pass_walk *own, int32_t function, pl_pass_effect *effect) {
   const double live = own->live, peak = own->peak, host_live = own->host_live, host_peak = own->host_peak;
-  own->live = own->peak = own->host_live = own->host_peak = 0;
+  own->live = own->peak = own->host_live = own->host_peak = own->most = 0;
+  own->parts = NULL;
+  own->n_parts = own->room_parts = 0;
+  own->waits = false;
   bool fits = pl_pass_walk_whole(own, function);
   arrive(own);
   arrive(own);
@@ -330,8 +358,13 @@ bool pl_pass_walk_through(pl_pass_walk *own, int32_t function, pl_pass_effect *e
   }
   own->live -= own->added;
   own->added = 0;
+  effect->exchanges = own->n_parts > 0 || own->waits;
+  effect->ends_waiting = own->waits;
   effect->net = own->live;
-  effect->peak = own->peak;
+  effect->peak = fmax(own->most, own->peak);
+  if (own->joins) fits = end_part(own) && fits;
+  effect->parts = own->parts;
+  effect->n_parts = (int32_t)own->n_parts;
   effect->host_net = own->host_live;
   effect->host_peak = own->host_peak;
   own->live = live;

@@ -6,6 +6,7 @@
 
 #include "core/base/hash_index.h"
 #include "workloads/language/ir_piece.h"
+#include "workloads/language/ir_routing.h"
 #include "workloads/memory/buffer_memory.h"
 #include "workloads/memory/outlook.h"
 #include "workloads/memory/program_memory.h"
@@ -26,11 +27,19 @@ typedef struct pl_path_memory {
   bool is_counted, for_weights; /* for_weights: the weights function reads it */
 } pl_path_memory;
 
+/* A pass up to where it waits for tokens on their way to experts or back, or to its end. */
+typedef struct pl_pass_part {
+  double live, peak; /* bytes above what was there when the pass began: at the end of the part, and the most in it */
+} pl_pass_part;
+
 /* What a pass of a chunk does to the values on the device, and to those in its host: the same for every microbatch,
  * since it only sees what the passes of its own microbatch before it have kept. */
 typedef struct pl_pass_effect {
   double net, peak; /* bytes: what it leaves, and the most above what was there */
   double host_net, host_peak;
+  const pl_pass_part *parts; /* of a program whose steps run beside each other; at least one */
+  int32_t n_parts;
+  bool exchanges, ends_waiting; /* tokens; its last op that does anything does */
 } pl_pass_effect;
 
 /* The first pass of each kind is walked through, all others do what it did. */
@@ -57,6 +66,12 @@ typedef struct pl_pass_walk {
   pl_value_memory **free_list;
   uint32_t n_free, room_free;
   double live, peak; /* of values */
+  bool joins;        /* steps run beside each other: passes are taken in parts */
+  pl_ir_routing routing;
+  pl_pass_part *parts; /* of the pass that is walked through */
+  uint32_t n_parts, room_parts;
+  double most; /* in the parts before */
+  bool waits;  /* for tokens */
   pl_chunk_walk *chunks;
   int32_t chunk, depth;
   pl_ir_piece piece;

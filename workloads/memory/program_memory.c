@@ -45,8 +45,8 @@ static bool walk_step(pl_pass_walk *own, const pl_ir_chunk *chunk, const pl_ir_s
                               effect);
 }
 
-/* A pass is walked through once, and then repeated. */
-static bool run_step(pl_pass_walk *own, const pl_ir_class *class, const pl_ir_step *step) {
+/* A pass is walked through once. NULL: no memory. */
+static const pl_pass_effect *effect_of(pl_pass_walk *own, const pl_ir_class *class, const pl_ir_step *step) {
   pl_chunk_walk *of = &own->chunks[step->chunk];
   pl_pass_effect *effect = &of->effects[step->kind];
   own->chunk = step->chunk;
@@ -54,11 +54,73 @@ static bool run_step(pl_pass_walk *own, const pl_ir_class *class, const pl_ir_st
     const pl_ir_chunk *chunk = class->chunks;
     while (chunk->chunk != step->chunk)
       chunk++;
-    if (!walk_step(own, chunk, step, effect)) return false;
+    if (!walk_step(own, chunk, step, effect)) return NULL;
     of->is_known[step->kind] = true;
   }
-  repeat(own, effect);
+  return effect;
+}
+
+/* Of steps that run beside each other the forward pass, or all others one after the other. */
+typedef struct side {
+  const pl_ir_step *steps;     /* whose effects are known */
+  int32_t n_steps, step, part; /* that it is at */
+  double before, live;         /* of the passes that are over, and with what there is of this one */
+} side;
+
+/* On to where it waits for tokens, while the other one holds so much. */
+static void go_on(pl_pass_walk *own, side *of, double held) {
+  for (bool waits = false; !waits && of->step < of->n_steps;) {
+    const pl_ir_step *step = &of->steps[of->step];
+    const pl_pass_effect *effect = &own->chunks[step->chunk].effects[step->kind];
+    const pl_pass_part *part = &effect->parts[of->part++];
+    own->peak = fmax(own->peak, held + of->before + part->peak);
+    of->live = of->before + part->live;
+    waits = of->part < effect->n_parts || effect->ends_waiting;
+    if (of->part < effect->n_parts) continue;
+    of->before = of->live;
+    of->part = 0;
+    of->step++;
+  }
+}
+
+/* In turns, as the graph has them: the backward passes first, if they exchange tokens. */
+static bool run_joined(pl_pass_walk *own, const pl_ir_class *class, const pl_ir_step *steps, int32_t n) {
+  side sides[2] = {{.steps = steps, .n_steps = 1}, {.steps = steps + 1, .n_steps = n - 1}};
+  double held = own->live;
+  bool backward_first = false;
+  for (int32_t i = 0; i < n; i++) {
+    const pl_pass_effect *effect = effect_of(own, class, &steps[i]);
+    if (effect == NULL) return false;
+    backward_first = backward_first || (i > 0 && effect->exchanges);
+    own->host_peak = fmax(own->host_peak, own->host_live + effect->host_peak);
+    own->host_live += effect->host_net;
+  }
+  while (sides[0].step < sides[0].n_steps || sides[1].step < sides[1].n_steps)
+    for (int i = 0; i < 2; i++) {
+      int which = backward_first ? 1 - i : i;
+      go_on(own, &sides[which], held + sides[1 - which].live);
+    }
+  own->live = held + sides[0].live + sides[1].live;
   return true;
+}
+
+/* Alone, or with those that run beside it; *n: how many. */
+static bool run_step(pl_pass_walk *own, const pl_ir_class *class, int32_t s, int32_t *n) {
+  const pl_ir_step *steps = &class->steps[s];
+  *n = 1;
+  while (s + *n < class->n_steps && steps[*n - 1].joined)
+    ++*n;
+  if (*n > 1) return run_joined(own, class, steps, *n);
+  const pl_pass_effect *effect = effect_of(own, class, steps);
+  if (effect != NULL) repeat(own, effect);
+  return effect != NULL;
+}
+
+static bool joins_steps(const pl_ir_module *module) {
+  for (int32_t c = 0; c < module->n_classes; c++)
+    for (int32_t s = 0; s < module->classes[c].n_steps; s++)
+      if (module->classes[c].steps[s].joined) return true;
+  return false;
 }
 
 /* What ZeRO shards, as parts show it. */
@@ -175,8 +237,8 @@ static bool run_class(pl_pass_walk *own, const pl_ir_class *class, const pl_ir_c
     own->chunk = class->chunks[i].chunk;
     if (class->chunks[i].weights != PL_IR_NONE && !pl_pass_walk_weights(own, class->chunks[i].weights)) return false;
   }
-  for (int32_t s = 0; s < class->n_steps; s++)
-    if (!run_step(own, class, &class->steps[s])) return false;
+  for (int32_t s = 0, n = 0; s < class->n_steps; s += n)
+    if (!run_step(own, class, s, &n)) return false;
   double peak = own->peak; /* in the update its values are the optimizer's */
   own->kind = PL_IR_STEP_B;
   own->keeps_for_weights = false;
@@ -262,6 +324,8 @@ pl_code pl_program_memory_take(const pl_cluster *cluster, const pl_ir_module *mo
   pl_pass_walk own = {.module = module,
                       .framework = pl_framework_or_ideal(framework),
                       .dtype = job.dtype,
+                      .joins = joins_steps(module),
+                      .routing = pl_ir_routing_of(module),
                       .state = pl_training_state_of(&job, 1),
                       .arena = &scratch};
   pl_arena_init(&own.frames, 0);
