@@ -112,7 +112,7 @@ static pl_code draw_program(drawing *own, FILE *stream, const char *text, pl_err
 }
 
 static bool is_of_programs(const drawing *own) {
-  return own->space.trees != NULL || pl_space_choices_offload(&own->space.choices) ||
+  return own->space.trees != NULL || pl_space_choices_are_programs(&own->space.choices) ||
          pl_onnx_is_path(own->options.model_path);
 }
 

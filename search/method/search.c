@@ -353,7 +353,7 @@ static void run(search_state *state, pl_arena *arena, pl_error *error) {
                       .job = problem->job,
                       .options = problem->options,
                       .trees = problem->trees,
-                      .by_programs = problem->trees == NULL && pl_space_choices_offload(problem->choices)};
+                      .by_programs = problem->trees == NULL && pl_space_choices_are_programs(problem->choices)};
   state->arena = arena;
   bool good = take_memory(state, arena);
   if (!good) pl_fail_memory(error, "a round of the search");

@@ -15,7 +15,7 @@ typedef struct pl_evaluation {
   const pl_job *job;
   const pl_simulate_options *options;
   const pl_tree_space *trees; /* candidates are its trees; NULL: strategies */
-  bool by_programs;           /* candidates are programs though the model has blocks: some offload */
+  bool by_programs;           /* candidates are programs though the model has blocks: some offload, or run DualPipe */
   uint32_t n_stages;          /* of the features; 0: none */
 } pl_evaluation;
 

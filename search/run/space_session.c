@@ -37,9 +37,10 @@ static pl_code load_programs(pl_space_session *session, const pl_job_options *jo
                              pl_error *error) {
   const char *what = space->trees != NULL                   ? "a strategy space"
                      : session->model.program.onnx != NULL  ? "an ONNX file"
-                     : pl_model_has_blocks(&session->model) ? "--offload"
+                     : space->choices.offloads > 1          ? "--offload"
+                     : pl_model_has_blocks(&session->model) ? "--schedule dualpipe"
                                                             : "a model without blocks";
-  session->evaluation.by_programs = space->trees == NULL && pl_space_choices_offload(&space->choices);
+  session->evaluation.by_programs = space->trees == NULL && pl_space_choices_are_programs(&space->choices);
   if (space->trees == NULL && !session->evaluation.by_programs && pl_model_has_blocks(&session->model)) return PL_OK;
   PL_TRY(pl_program_options_check(job, what, error));
   if (space->trees != NULL) {

@@ -267,7 +267,7 @@ static pl_code walk_schedule(walk *w, pl_candidate candidate) {
     candidate.schedule = PL_SCHEDULE_1F1B;
     return walk_recompute(w, candidate);
   }
-  for (uint8_t schedule = 0; schedule < PL_SCHEDULE_DUALPIPE; schedule++) {
+  for (uint8_t schedule = 0; schedule <= PL_SCHEDULE_DUALPIPE; schedule++) {
     if (!has_bit(w->space->choices.schedules, schedule)) continue;
     candidate.schedule = schedule;
     PL_TRY(walk_chunks(w, candidate));
@@ -448,7 +448,7 @@ static double pass_cost(const pl_space *space, const pl_candidate *c) {
 }
 
 double pl_space_cost(const pl_space *space, uint32_t index) {
-  if (space->trees != NULL || pl_space_choices_offload(&space->choices))
+  if (space->trees != NULL || pl_space_choices_are_programs(&space->choices))
     return 30000; /* programs of one model: nobody knows before */
   const pl_candidate *c = &space->candidates[index];
   int64_t n_microbatches = space->job->gbs / c->dp / c->mbs;

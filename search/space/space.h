@@ -14,7 +14,8 @@
  *   Schedules gpipe, 1f1b and interleaved where pp > 1, others (workloads/strategy/schedule.h) when asked for. With one
  * stage there is nothing to schedule: 1f1b, vpp = 1. Of chunks pp * vpp divides the layers: interleaved and
  * breadth-first ones have a vpp >= 2, those in a V 2. Interleaved: the microbatches are a multiple of pp (Megatron's
- * rule). DualPipe: there are at least 2 pp of them.
+ * rule). dualpipe-v: there are at least 2 pp of them; dualpipe (as programs, all candidates): an even number of them,
+ * and of stages.
  *   sp only with tmp > 1; zero and overlap only with dp > 1.
  *   ZeRO 2 and 3 with pp > 1 only where the stages are named: a pipeline accumulates gradients over its microbatches
  * and reuses its parameters for each of them, so sharding gradients (stage 2) would reduce them once per microbatch and
@@ -71,9 +72,10 @@ void pl_space_choices_adopt(pl_space_choices *choices, const pl_job *job);
  * that a balanced assignment would need) is one; PL_BAD_INPUT where another was asked for. */
 pl_code pl_space_choices_for_programs(pl_space_choices *choices, const char *what, pl_error *error);
 
-/* Whether some of it only programs can say, so that all of it is simulated as programs. */
-static inline bool pl_space_choices_offload(const pl_space_choices *choices) {
-  return choices->offloads > 1;
+/* Whether some of it only programs can say, so that all of it is simulated as programs: what two ways to the same
+ * figures differ by must not choose between candidates. */
+static inline bool pl_space_choices_are_programs(const pl_space_choices *choices) {
+  return choices->offloads > 1 || (choices->schedules >> PL_SCHEDULE_DUALPIPE & 1u) != 0;
 }
 
 typedef struct pl_candidate {
@@ -101,6 +103,7 @@ typedef enum pl_space_reason {
   PL_DROP_EXPERT_RANKS,
   PL_DROP_EXPERT_SEQUENCE,
   PL_DROP_FEW_MICROBATCHES,
+  PL_DROP_TWO_ENDS,
   PL_DROP_OFFER_DEGREE, /* what the framework has not, with --framework */
   PL_DROP_OFFER_SCHEDULE,
   PL_DROP_OFFER_RECOMPUTE,

@@ -41,7 +41,9 @@ static const struct argp_option option_table[] = {
      4},
     {"mbs", KEY_MBS, "LIST", 0, "microbatch sizes (default 1-8; of samples without tokens also 16, 32 to 256)", 4},
     {"schedule", KEY_SCHEDULE, "LIST", 0,
-     "of gpipe, 1f1b, interleaved (these three by default), fifo, breadth-first, zb-h1, zb-h2, zb-v, dualpipe-v", 4},
+     "of gpipe, 1f1b, interleaved (these three by default), fifo, breadth-first, zb-h1, zb-h2, zb-v, dualpipe-v, "
+     "dualpipe (which makes all of them programs)",
+     4},
     {"vpp", KEY_VPP, "LIST", 0, "model chunks per stage of interleaved and breadth-first schedules (default 2-4)", 4},
     {"sp", KEY_SP, "WHICH", 0, "sequence parallelism where tmp > 1: on, off or both (default)", 4},
     {"recompute", KEY_RECOMPUTE, "LIST", 0, "of none, selective, full, alternate", 4},
@@ -168,8 +170,6 @@ static bool read_choice(int key, const char *value, pl_space_choices *choices, p
     return true;
   case KEY_SCHEDULE:
     read_words(error, "--schedule", value, pl_schedule_names, &choices->schedules);
-    if (error->code == PL_OK && (choices->schedules >> PL_SCHEDULE_DUALPIPE & 1u) != 0)
-      pl_fail(error, PL_BAD_INPUT, "--schedule: dualpipe is simulated as a program, by simulate, explain and verify");
     return true;
   case KEY_RECOMPUTE:
     read_words(error, "--recompute", value, pl_recompute_names, &choices->recomputes);

@@ -25,6 +25,9 @@ static bool breaks_pipeline_rule(const pl_space *space, const pl_candidate *cand
   const pl_job *job = space->job;
   if (candidate->pp > space->model->n_layers) return *reason = PL_DROP_STAGES, true;
   int64_t n_microbatches = job->gbs / candidate->dp / candidate->mbs;
+  if (candidate->schedule == PL_SCHEDULE_DUALPIPE &&
+      (candidate->pp % 2 != 0 || n_microbatches % 2 != 0 || n_microbatches < 2 * (int64_t)candidate->pp))
+    return *reason = PL_DROP_TWO_ENDS, true;
   if (candidate->vpp == 1) return false;
   if (space->model->n_layers % ((int64_t)candidate->pp * candidate->vpp) != 0) return *reason = PL_DROP_CHUNKS, true;
   if (candidate->schedule == PL_SCHEDULE_INTERLEAVED && n_microbatches % candidate->pp != 0)
@@ -119,6 +122,8 @@ int pl_space_format_reason(const pl_space *space, pl_space_reason reason, char *
                     pl_framework_or_ideal(space->job->framework)->name);
   case PL_DROP_FEW_MICROBATCHES:
     return snprintf(text, size, "dualpipe-v: fewer microbatches than 2 * pp");
+  case PL_DROP_TWO_ENDS:
+    return snprintf(text, size, "dualpipe: an odd number of stages or microbatches, or fewer of these than 2 * pp");
   case PL_DROP_OFFER_DEGREE:
   case PL_DROP_OFFER_SCHEDULE:
   case PL_DROP_OFFER_RECOMPUTE:

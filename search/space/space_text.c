@@ -77,7 +77,7 @@ int pl_space_format_choices(const pl_space_choices *choices, char *text, size_t 
   put_names(&out, "recompute", pl_recompute_names, choices->recomputes);
   put_switch(&out, "sp", choices->sp);
   put_switch(&out, "overlap", choices->overlap);
-  if (pl_space_choices_offload(choices)) put_names(&out, "offload", pl_offload_names, choices->offloads);
+  if (choices->offloads > 1) put_names(&out, "offload", pl_offload_names, choices->offloads);
   if (choices->only_offered) put(&out, ", of what the framework offers");
   if (choices->allow_idle) put(&out, ", idle devices allowed");
   return (int)out.length;

@@ -43,6 +43,19 @@ refused() {
   done
 }
 
+@test "--schedule dualpipe: all candidates are programs, as simulate has them" {
+  local gpt=(--platform dgx-a100 --model gpt2-345m --gbs 32 --seq 1024)
+  "$PACELINE" sweep "${gpt[@]}" --zero 0,1 --pp 2,4 --tmp 1 --mbs 1 --schedule 1f1b,dualpipe --recompute none --overlap on -o "$out" --json >"$folder.json"
+  rows=$("$PACELINE" show "$out" --where true --json | jq -c '[.rows[] | {pp, zero, schedule, iter_time_s, peak_mem_bytes}]')
+  [ "$(jq -c '[.[] | select(.schedule == "dualpipe") | [.pp, .zero]] | sort' <<<"$rows")" = "[[2,0],[2,1],[4,0],[4,1]]" ]
+  for strategy in 2,4,0,dualpipe 4,2,1,dualpipe 4,2,1,1f1b; do
+    IFS=, read -r pp dp zero schedule <<<"$strategy"
+    is=$("$PACELINE" simulate "${gpt[@]}" --as-program --strategy pp=$pp,dp=$dp,tmp=1,mbs=1,zero=$zero,schedule=$schedule --json | jq -c '[.iter_time_s, .peak_mem_bytes]')
+    [ "$is" = "$(jq -c ".[] | select(.zero == $zero and .pp == $pp and .schedule == \"$schedule\") | [.iter_time_s, .peak_mem_bytes]" <<<"$rows")" ] ||
+      { echo "$strategy: $is"; return 1; }
+  done
+}
+
 @test "--quiet says nothing; without --progress stderr stays empty" {
   run "$PACELINE" sweep "${job[@]}" -o "$out" --quiet
   [ "$status" -eq 0 ]
@@ -117,7 +130,8 @@ END
   refused "--tmp: '8-1' has a range that runs backwards" "${job[@]}" --tmp 8-1 -o "$out"
   refused "--zero: '4' must stay within 0 to 3" "${job[@]}" --zero 4 -o "$out"
   refused "--schedule: '2f2b' is not a list of gpipe, 1f1b, interleaved, fifo, breadth-first, zb-h1, zb-h2, zb-v, dualpipe-v" "${job[@]}" --schedule 2f2b -o "$out"
-  refused "--schedule: dualpipe is simulated as a program, by simulate, explain and verify" "${job[@]}" --schedule 1f1b,dualpipe -o "$out"
+  refused "--features: not known of programs yet" "${job[@]}" --schedule 1f1b,dualpipe --features -o "$out"
+  refused "dualpipe: an odd number of stages or microbatches, or fewer of these than 2 * pp" "${job[@]}" --schedule dualpipe --pp 4 --mbs 8 -o "$out"
   refused "--recompute: 'some' is not" "${job[@]}" --recompute some -o "$out"
   refused "--assign: 'uniform,' is not a list of uniform, balanced" "${job[@]}" --assign uniform, -o "$out"
   refused "--sp: 'maybe' is not on, off or both" "${job[@]}" --sp maybe -o "$out"
