@@ -41,7 +41,7 @@ extern const char *const pl_result_status_names[];
   X(i32, ep_overlap, "1", "1 if experts exchange tokens beside another pass") \
   X(i32, mbs, "sequences", "microbatch size per data-parallel replica") \
   X(i32, n_microbatches, "1", "microbatches per iteration and replica (of the replica with most)") \
-  X(text16, schedule, "", "pipeline schedule: 1f1b, gpipe, interleaved, fifo, breadth-first, zb-h1, zb-h2, zb-v or dualpipe-v") \
+  X(text16, schedule, "", "pipeline schedule: 1f1b, gpipe, interleaved, fifo, breadth-first, zb-h1, zb-h2, zb-v, dualpipe-v or dualpipe") \
   X(i32, vpp, "1", "model chunks per pipeline stage (virtual pipeline)") \
   X(i32, sp, "1", "1 if sequence parallelism is on") \
   X(text16, recompute, "", "activation recomputation: none, selective, full or alternate") \

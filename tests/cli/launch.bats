@@ -70,6 +70,10 @@ S
   [[ $output == *"taken"*"num_layers 24"* ]]
   [[ $output == *"gbs=128: 1 microbatch of 4 for each of 32 replicas"* ]]
   [[ $output == *"not understood brand_new 7 (line 1)"* ]]
+  # what would be faster and is not modelled is no setting without effect
+  sed -i 's/--fp16/--fp16 --moe-shared-expert-overlap --delay-wgrad-compute/' "$dir/train.sh"
+  run "$PACELINE" simulate --from "$dir/train.sh" --platform "$platform"
+  [[ $output == *"no moe_shared_expert_overlap, which is not modelled"*"no delay_wgrad_compute, which is not modelled"* ]]
   # options are stronger than the file
   run "$PACELINE" simulate --from "$dir/train.sh" --platform "$platform" --gbs 256 --strategy pp=4,dp=8,tmp=1,mbs=4
   [[ $output == *"256 sequences"* ]]

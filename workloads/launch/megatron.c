@@ -90,7 +90,6 @@ static const char *const harmless[] = {"lr",
                                        "moe_grouped_gemm",
                                        "moe_token_dispatcher",
                                        "moe_per_layer",
-                                       "moe_shared_expert_overlap",
                                        "mscale",
                                        "beta_",
                                        "node_rank",
@@ -349,12 +348,28 @@ static pl_code take_sharding(pl_launch *launch, pl_error *error) {
   return pl_launch_assume(launch, error, "zero=1: zero=%d with pipeline stages cannot be said", zero);
 }
 
+/* What would shorten a step and is not modelled. */
+static pl_code assume_not_modelled(pl_launch *launch, pl_error *error) {
+  static const struct {
+    const char *key, *means;
+  } known[] = {{"moe_shared_expert_overlap", "shared experts run behind the exchange of tokens, not beside it"},
+               {"delay_wgrad_compute", "gradients of weights are computed where the backward pass makes them"}};
+  for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+    bool is_on = false;
+    pl_settings_flag(&launch->settings, known[i].key, &is_on);
+    if (is_on)
+      PL_TRY(pl_launch_assume(launch, error, "no %s, which is not modelled: %s", known[i].key, known[i].means));
+  }
+  return PL_OK;
+}
+
 static pl_code take_experts_degrees(pl_launch *launch, pl_error *error) {
   pl_strategy *strategy = &launch->strategy;
   int32_t tensor = 0;
   PL_TRY(pl_launch_take_degree(launch, "expert_model_parallel_size", &strategy->ep, error));
   PL_TRY(pl_launch_take_degree(launch, "expert_tensor_parallel_size", &tensor, error));
   pl_settings_flag(&launch->settings, "overlap_moe_expert_parallel_comm", &strategy->ep_overlap);
+  PL_TRY(assume_not_modelled(launch, error));
   if (launch->model.n_experts <= 1 || strategy->tmp == 1) return PL_OK;
   strategy->etp = tensor == 1 ? 1 : strategy->tmp;
   if (tensor > 1 && tensor != strategy->tmp)
