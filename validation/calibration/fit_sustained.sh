@@ -33,4 +33,5 @@ like() {
 fit A100-SXM4-80GB
 fit H100-SXM5-80GB
 for profile in A100-SXM4-40GB A100-PCIe-40GB A100-PCIe-80GB A800-SXM4-80GB; do like A100-SXM4-80GB "$profile"; done
-for profile in H100-PCIe-80GB H800-SXM5-80GB GH200-96GB H200-SXM5-141GB B200 B300 GB200 GB300; do like H100-SXM5-80GB "$profile"; done
+# GB300 has the figure of a published table of its products, which GB200's fit is not: see its profile.
+for profile in H100-PCIe-80GB H800-SXM5-80GB GH200-96GB H200-SXM5-141GB B200 B300 GB200; do like H100-SXM5-80GB "$profile"; done
