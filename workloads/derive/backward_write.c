@@ -74,7 +74,8 @@ static void mark(cutting *cut, bool splits) {
   for (int32_t i = 0; i < function->n_ops; i++)
     if (has_effect(&function->ops[i]) && (!splits || !is_row(cut, i, rows->accumulate))) cut->in[i] |= IN_B;
   uint8_t what = draft->pass->derived[draft->of].recompute;
-  bool all = what == PL_RECOMPUTE_FULL, part = what == PL_RECOMPUTE_SELECTIVE; /* that is made again */
+  bool all = what == PL_RECOMPUTE_FULL; /* is made again */
+  bool part = what == PL_RECOMPUTE_SELECTIVE || what == PL_RECOMPUTE_ALTERNATE;
   for (int32_t i = 0; (all || part) && i < function->n_ops; i++)
     if (is_early(cut, i) && draft->again[i] >= 0 && (all || !is_row(cut, i, rows->kept))) cut->in[i] |= IN_B;
   spread_need(cut, IN_B);

@@ -46,6 +46,23 @@ static bool has_weight(const pl_ir_function *function, const pl_ir_op *op) {
   return false;
 }
 
+/* By dropout, or a sum with what is no parameter: a residual connection, whose kernel adds the bias. */
+static bool is_summed(const pl_ir_function *function, int32_t value) {
+  for (int32_t i = 0; i < function->n_ops; i++)
+    for (int32_t k = 0; k < function->ops[i].n_inputs; k++)
+      if (function->ops[i].inputs[k] == value &&
+          (is_row(function, i, "dropout") || (is_row(function, i, "add") && !has_weight(function, &function->ops[i]))))
+        return true;
+  return false;
+}
+
+/* The product whose kernel the op is of, which adds its bias; PL_IR_NONE: it does something else. */
+static int32_t biased_by(const pl_ir_function *function, const pl_ir_op *op) {
+  if (!pl_ir_op_is(op, "add") || !has_weight(function, op) || is_summed(function, op->first_output)) return PL_IR_NONE;
+  int32_t maker = function->values[op->inputs[0]].op;
+  return maker != PL_IR_NONE && is_row(function, maker, "product") ? maker : PL_IR_NONE;
+}
+
 /* The dimension of experts, that something is chosen from; NULL: none. */
 static const pl_ir_name *experts_of(const pl_ir_function *function) {
   const int32_t choice = pl_ir_row_of("top_k");
@@ -76,6 +93,8 @@ void pl_recompute_alternate(const pl_ir_function *function, bool attention, bool
     const pl_ir_op *op = &function->ops[i];
     bool is_part = again[i];
     again[i] = op->row == fused || op->row == ring ? attention : true;
+    int32_t biased = biased_by(function, op);
+    if (biased != PL_IR_NONE) again[i] = again[biased]; /* one op: what is kept has it */
     if (op->row != product || !has_weight(function, op)) continue;
     if (experts != NULL && pl_ir_type_find(&function->values[op->first_output].type, *experts) >= 0) continue;
     n_counted += !is_part;
@@ -225,15 +244,30 @@ static bool make_if_missing(pl_draft *draft, int32_t op) {
   return op == PL_IR_NONE || !draft->makes_again[op] || is_there(draft, op) || make_again(draft, op);
 }
 
-/* A checkpoint that runs the block to its end makes its results. One that ends early runs to the last tensor that was
- * saved: masks of dropout are, though programs draw them anew. */
+/* Behind the last product with weights. */
+static bool ends_in_dropout(const pl_draft *draft) {
+  const pl_ir_function *forward = draft->differ.forward;
+  const int32_t product = pl_ir_row_of("product");
+  bool drops = false;
+  for (int32_t i = 0; i < forward->n_ops; i++) {
+    drops = drops || forward->ops[i].row == draft->pass->rows.dropout;
+    if (forward->ops[i].row == product && has_weight(forward, &forward->ops[i])) drops = false;
+  }
+  return drops;
+}
+
+/* A checkpoint that runs the block to its end makes its results. One that ends early, as `alternate` always does, runs
+ * to the last tensor that was saved: masks of dropout are, though programs draw them anew, and where it keeps ops apart
+ * those are of one kernel with the sum that is the result. */
 bool pl_recompute_rest(pl_draft *draft) {
   const pl_ir_function *forward = draft->differ.forward;
-  bool whole = draft->pass->options->whole, fits = true;
-  if (draft->pass->derived[draft->of].recompute != PL_RECOMPUTE_FULL) return true;
+  uint8_t what = draft->pass->derived[draft->of].recompute;
+  bool full = what == PL_RECOMPUTE_FULL, fits = true;
+  bool whole = full ? draft->pass->options->whole : ends_in_dropout(draft);
+  if (!full && what != PL_RECOMPUTE_ALTERNATE) return true;
   for (int32_t i = 0; whole && fits && i < forward->n_results; i++)
     fits = make_if_missing(draft, forward->values[forward->results[i]].op);
-  for (int32_t i = 0; !whole && fits && i < forward->n_ops; i++)
+  for (int32_t i = 0; full && !whole && fits && i < forward->n_ops; i++)
     if (forward->ops[i].row == draft->pass->rows.dropout) fits = make_if_missing(draft, i);
   return fits;
 }
