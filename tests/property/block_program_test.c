@@ -310,17 +310,20 @@ static void check_collectives(const pl_model *model, const pl_block_program *pro
   traffic forward = count_traffic(program->forward), backward = count_traffic(program->backward);
   bool split = shard.tmp > 1, sp = split && shard.sp;
   uint32_t r = model->norms.parallel_residual ? 1 : 2, again = shard.recompute == PL_RECOMPUTE_FULL ? 1 : 0;
-  /* Every second product: inputs are gathered again, sums are scattered once; sums that stay whole are made again in
-   * front of the last product. */
+  /* Every second product: inputs of those are gathered again, keys' and gates', sums are scattered once; sums that stay
+   * whole are made again in front of the last product. */
   bool alternates = shard.recompute == PL_RECOMPUTE_ALTERNATE;
-  uint32_t gathers = alternates ? 1 : again,
+  bool walks = model->attention.kv_rank > 0 || model->attention.n_kv_heads < shard.tmp; /* which gathers for both */
+  uint32_t gathers = alternates ? (model->mlp.gated_mlp || walks ? 2 : 1) : 2 * again,
            behind = model->norms.post_norm || model->norms.sandwich_norms || model->dropout.hidden_dropout;
+  /* The seventh product is kept: its sum in front of norms and biases, its terms in front of dropout. */
+  if (model->mlp.gated_mlp && r == 2 && !walks) behind = model->dropout.hidden_dropout && !model->mlp.mlp_bias;
   assert_int_equal(forward.n[PL_ALL_REDUCE], split && !sp ? r : 0);
   uint32_t sums = alternates ? r - (behind ? 0 : 1) : again * r;
   assert_int_equal(backward.n[PL_ALL_REDUCE], split && !sp ? 2 + sums : 0);
   assert_int_equal(forward.n[PL_ALL_GATHER], sp ? 2 : 0);
   assert_int_equal(forward.n[PL_REDUCE_SCATTER], sp ? r : 0);
-  assert_int_equal(backward.n[PL_ALL_GATHER], sp ? 2 + r + gathers * 2 : 0);
+  assert_int_equal(backward.n[PL_ALL_GATHER], sp ? 2 + r + gathers : 0);
   assert_int_equal(backward.n[PL_REDUCE_SCATTER], sp ? 2 + again * r : 0);
   double full = pl_dtype_bytes(shard.dtype) * shard.mbs * (double)shard.seq * (double)model->width.hidden;
   for (int kind = 0; kind < PL_COLLECTIVE_COUNT && !shard.fp8; kind++) { /* inputs are gathered in fp8 */

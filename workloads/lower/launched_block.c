@@ -5,6 +5,7 @@
 
 #include "core/cluster/cluster.h"
 #include "workloads/cost/ir_kernel.h"
+#include "workloads/derive/differentiate.h"
 #include "workloads/fuse/kernel_wider.h"
 #include "workloads/fuse/kernels.h"
 #include "workloads/language/ir_again.h"
@@ -16,8 +17,10 @@ bool pl_block_is_launched(const pl_model *model, pl_block_kind kind, const pl_bl
   if (model->unlike.parts != NULL) return false;
   if (kind == PL_BLOCK_EMBEDDING || kind == PL_BLOCK_FINAL_NORM || kind == PL_BLOCK_HEAD || kind == PL_BLOCK_LOSS)
     return true;
+  const bool latent = model->attention.kv_rank > 0;
   bool layer = kind == PL_BLOCK_LAYER || kind == PL_BLOCK_EXPERT_LAYER;
-  return layer && !shares_heads && shard->recompute != PL_RECOMPUTE_ALTERNATE;
+  if (shard->recompute == PL_RECOMPUTE_ALTERNATE) layer = kind == PL_BLOCK_LAYER && !latent;
+  return layer && !shares_heads;
 }
 
 /* ---- what a pass is made of ---- */
@@ -104,8 +107,21 @@ static double bytes_of_collective(const pl_launching *own, const pl_ir_op *op) {
   return bytes;
 }
 
+/* Of `alternate`, what was scattered over the tensor group is kept: reduce_scatter_tensor is on torchtitan's list
+ * (_save_list). In the order in which it is asked for again. */
+static bool is_kept(pl_launching *own, int32_t index) {
+  const pl_ir_op *op = &own->f->ops[index];
+  bool scatters = is(op, "reduce_scatter") && group_of(op) == PL_GROUP_TENSOR;
+  if (!scatters || own->tape->shard->recompute != PL_RECOMPUTE_ALTERNATE || !own->backward || !own->again[index])
+    return false;
+  if (own->n_asked == own->n_scattered) return false;
+  own->tensor[op->first_output] = own->scattered[own->n_asked++];
+  return true;
+}
+
 static void launch_collective(pl_launching *own, int32_t index) {
   const pl_ir_op *op = &own->f->ops[index];
+  if (is_kept(own, index)) return;
   uint32_t input = own->tensor[op->inputs[0]], output = input;
   if (own->picked[op->inputs[0]]) { /* they lie on the rank that has the token: adding them up is not counted */
     own->tensor[op->first_output] = input;
@@ -115,6 +131,8 @@ static void launch_collective(pl_launching *own, int32_t index) {
     output = pl_launching_make(own, op->first_output, own->tape->tensors[input].name);
   own->tensor[op->first_output] = output;
   if (input == PL_NONE || output == PL_NONE) return;
+  if (!own->backward && is(op, "reduce_scatter") && own->n_scattered < PL_LAUNCHED_HELD)
+    own->scattered[own->n_scattered++] = output;
   pl_tape_group_collective(own->tape, pl_launching_collective_name(own, index), collective_of(op), group_of(op),
                            own->backward, bytes_of_collective(own, op), input, output);
   pl_op *made =
@@ -203,6 +221,30 @@ static void widen_stream(pl_tape *tape, uint32_t tensor) {
   if (tensor != PL_NONE) pl_tape_retype(tape, tensor, tape->stream);
 }
 
+static bool is_among_kept(const pl_launching *own, uint32_t tensor) {
+  for (int32_t i = 0; i < own->kept.n; i++)
+    if (own->kept.entries[i].tensor == tensor) return true;
+  return false;
+}
+
+/* Of `alternate`, where a checkpoint's cache holds what its list names whether somebody reads it backward or not: the
+ * output of the layer's last product too. A compiler drops it. */
+static void keep_unread(pl_launching *own) {
+  const pl_ir_function *function = own->block->function;
+  bool compiled = own->tape->framework->kernels.fuses_residual;
+  if (compiled || !own->tape->layer || own->tape->shard->recompute != PL_RECOMPUTE_ALTERNATE) return;
+  bool *again = PL_TAKE(own->scratch, bool, function->n_ops + 1);
+  if (again == NULL) return; /* the arena says so */
+  pl_recompute_alternate(function, pl_framework_attends_again(own->tape->framework), again);
+  int32_t last = function->n_ops - 1;
+  while (last >= 0 && !is(&function->ops[last], "product"))
+    last--;
+  if (last < 0 || again[last]) return;
+  int32_t value = pl_ir_value_find(own->f, function->values[function->ops[last].first_output].name);
+  uint32_t tensor = value != PL_IR_NONE ? own->tensor[value] : PL_NONE;
+  if (tensor != PL_NONE && !is_among_kept(own, tensor)) own->tape->tensors[tensor].unread = true;
+}
+
 static void forward_pass(pl_launching *own) {
   pl_tape *tape = own->tape;
   for (int32_t i = 0; i < own->f->n_arguments; i++) {
@@ -211,6 +253,7 @@ static void forward_pass(pl_launching *own) {
   }
   if (own->f->n_arguments > 0) *(own->block->takes_data ? &tape->data : &tape->input) = own->tensor[0];
   run_pass(own);
+  keep_unread(own);
   if (own->f->n_results > 0) tape->output = own->tensor[own->f->results[0]];
   if (own->block->kind == PL_BLOCK_EMBEDDING) widen_stream(tape, tape->output);
   if (own->block->kind == PL_BLOCK_FINAL_NORM) widen_stream(tape, tape->input);

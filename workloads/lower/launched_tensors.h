@@ -42,6 +42,8 @@ typedef struct pl_launching {
   int32_t n_held;
   uint32_t unread[PL_LAUNCHED_HELD]; /* kept, and read by no op */
   int32_t n_unread;
+  uint32_t scattered[PL_LAUNCHED_HELD]; /* by the forward pass, in its order; how many a pass has asked for again */
+  int32_t n_scattered, n_asked;
   bool copies;      /* queries, keys and values, on their way to attention */
   double unsharded; /* elements of gradients that go to their reduction in a tensor of their own */
 } pl_launching;
