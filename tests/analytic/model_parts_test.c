@@ -117,7 +117,9 @@ static void programs_of_amp(void **state) {
       flops += program->model_flops;
       if (block == 0) continue;
       const pl_block_program *before = &programs[pl_model_block_class(&model, block - 1)];
-      assert_true(before->output_bytes == program->tensors[program->input].size_bytes);
+      if (before->output_bytes != program->tensors[program->input].size_bytes)
+        fail_msg("tmp=%d: %s hands on %g bytes, %s takes %g", tmp, pl_block_kind_name(before->kind),
+                 before->output_bytes, pl_block_kind_name(program->kind), program->tensors[program->input].size_bytes);
     }
     if (tmp == 1) assert_true(sum == model.count.parameters);
     assert_true(sum <= model.count.parameters && sum >= model.count.parameters / tmp);

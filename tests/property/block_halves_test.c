@@ -17,7 +17,7 @@
 #include "workloads/import/model_file.h"
 #include "workloads/lower/block_program.h"
 
-enum { TENSORS = 352, SHARDS = 30 };
+enum { TENSORS = 512, SHARDS = 30 };
 
 static const pl_block_program *shown; /* for messages */
 

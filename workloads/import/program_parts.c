@@ -68,18 +68,18 @@ static int32_t token_linear(pl_program_writer *to, const char *path, const pl_mo
 }
 
 /* Fewer channels on more tokens, tokens repeated, or in another order. Which is which no time depends on: tokens that
- * only change places are said to be joined of one part each. */
+ * only change places are said to be joined of one part each. In memory all of them are moved. */
 static int32_t reshaped(pl_program_writer *to, const pl_model_part *own) {
   int32_t x = pl_write_argument(to, "x", "bsh");
-  static const pl_ir_name h[] = {{"h"}}, split[] = {{"u"}, {"h"}}, joined[] = {{"s"}, {"u"}}, s[] = {{"s"}};
+  static const pl_ir_name h[] = {{"h"}}, split[] = {{"h"}, {"u"}}, joined[] = {{"s"}, {"u"}}, s[] = {{"s"}};
   to->extent['u' - 'a'] = own->out_rows / own->rows;
   to->extent['h' - 'a'] = own->out_width;
   if (own->out_width < own->model->width.hidden) {
-    pl_ir_type type = pl_write_type(to, to->options->element, "bsuh");
+    pl_ir_type type = pl_write_type(to, to->options->element, "bshu");
     const pl_ir_attribute attributes[] = {pl_ir_names("from", 1, h), pl_ir_names("to", 2, split)};
     x = pl_ir_op_typed(to->module, to->function, "split", "x", NULL, 1, &x, &type, 2, attributes);
   } else {
-    x = pl_write_spread(to, "x", x, "bsuh");
+    x = pl_write_spread(to, "x", x, "bush");
   }
   const pl_ir_attribute attributes[] = {pl_ir_names("from", 2, joined), pl_ir_names("to", 1, s)};
   return pl_ir_op_infer(to->module, to->function, "join", "reshaped", 1, &x, 2, attributes);

@@ -47,7 +47,7 @@ static layout layout_of(const pl_model *model, const pl_block_shard *shard) {
                  .dtype = shard->dtype,
                  .seq = shard->seq,
                  .framework = framework,
-                 .launched = pl_block_is_launched(model, PL_BLOCK_LAYER, shard)};
+                 .launched = model->unlike.parts != NULL || pl_block_is_launched(model, PL_BLOCK_LAYER, shard)};
   if (!made.launched) return made;
   made.flash = shard->flash;
   made.fp8 = shard->fp8;

@@ -14,7 +14,7 @@
 
 bool pl_block_is_launched(const pl_model *model, pl_block_kind kind, const pl_block_shard *shard) {
   const bool shares_heads = model->attention.n_kv_heads < shard->tmp;
-  if (model->unlike.parts != NULL) return false;
+  if (model->unlike.parts != NULL) return kind != PL_BLOCK_CHAIN && kind != PL_BLOCK_LAYER; /* layers: of their part */
   if (kind == PL_BLOCK_EMBEDDING || kind == PL_BLOCK_FINAL_NORM || kind == PL_BLOCK_HEAD || kind == PL_BLOCK_LOSS)
     return true;
   const bool latent = model->attention.kv_rank > 0;
@@ -59,6 +59,28 @@ static void find_last(pl_launching *own) {
     own->last[f->results[i]] = f->n_ops;
 }
 
+static bool adds(const pl_launching *own, const pl_ir_op *op) {
+  const pl_ir_launched_ops of = pl_ir_launched_by(own->kernels, own->f, op);
+  for (int32_t i = 0; i < of.n; i++)
+    if (pl_ir_row_at(of.ops[i].row)->effect == PL_IR_WRITES) return true;
+  return false;
+}
+
+/* Of a block that is given data no gradient is handed back: what only that would be made of is left out. */
+static void find_idle(pl_launching *own, bool *idle) {
+  const pl_ir_function *f = own->f;
+  bool *read = PL_TAKE(own->scratch, bool, f->n_values + 1);
+  for (int32_t i = f->n_ops; read != NULL && i-- > 0;) {
+    const pl_ir_op *op = &f->ops[i];
+    bool needed = adds(own, op);
+    for (int32_t k = 0; k < op->n_outputs; k++)
+      needed = needed || read[op->first_output + k];
+    idle[i] = !needed;
+    for (int32_t k = 0; needed && k < op->n_inputs; k++)
+      read[op->inputs[k]] = true;
+  }
+}
+
 static bool begin_pass(pl_launching *own, const pl_ir_function *f, bool backward) {
   own->f = f;
   own->backward = backward;
@@ -67,12 +89,14 @@ static bool begin_pass(pl_launching *own, const pl_ir_function *f, bool backward
   own->again = backward ? pl_ir_again_take(f, own->scratch) : PL_TAKE(own->scratch, bool, f->n_ops + 1);
   own->for_inputs = PL_TAKE(own->scratch, bool, f->n_ops + 1);
   own->picked = PL_TAKE(own->scratch, bool, f->n_values + 1);
+  own->idle = PL_TAKE(own->scratch, bool, f->n_ops + 1);
   if (own->scratch->failed || !pl_kernel_wider_take(own->kernels, f, own->tape->framework, own->scratch, &own->times))
     return false;
   for (int32_t i = 0; i < f->n_values; i++)
     own->tensor[i] = PL_NONE;
   find_last(own);
   if (backward) find_for_inputs(own, own->for_inputs);
+  if (backward && own->tape->input == PL_NONE && f->n_results > 0) find_idle(own, own->idle);
   return !own->scratch->failed;
 }
 
@@ -194,7 +218,7 @@ static void run_pass(pl_launching *own) {
     bool picks = is(op, "product") && pl_launching_is_placed(own, op->inputs[0]);
     for (int32_t k = 0; !own->backward && k < op->n_outputs && op->n_inputs > 0; k++)
       own->picked[op->first_output + k] = picks || own->picked[op->inputs[0]];
-    launch_op(own, i);
+    if (!own->idle[i]) launch_op(own, i);
   }
 }
 
@@ -251,7 +275,8 @@ static void forward_pass(pl_launching *own) {
     const char *name = strcmp(own->f->values[i].name, "x") == 0 ? "input" : own->f->values[i].name;
     own->tensor[i] = pl_launching_make(own, i, strcmp(name, "logits") == 0 ? "logits" : "input");
   }
-  if (own->f->n_arguments > 0) *(own->block->takes_data ? &tape->data : &tape->input) = own->tensor[0];
+  if (own->f->n_arguments > 0 && own->block->kind != PL_BLOCK_LATENT) /* whose vectors come from the data loader, too */
+    *(own->block->takes_data ? &tape->data : &tape->input) = own->tensor[0];
   run_pass(own);
   keep_unread(own);
   if (own->f->n_results > 0) tape->output = own->tensor[own->f->results[0]];

@@ -36,6 +36,7 @@ typedef struct pl_launching {
   const bool *again;
   const uint8_t *times; /* per value: how many times as large as it says (workloads/fuse/kernel_wider.h); NULL: once */
   bool *for_inputs;
+  bool *idle;   /* per op: nothing that is launched needs it */
   bool *picked; /* per value: of rows that were picked, or made of them */
   pl_launched_table parameters, buffers, kept, masks;
   uint32_t held[PL_LAUNCHED_HELD]; /* what the caller's variables hold */
