@@ -90,6 +90,9 @@ refused() {
   refused "'h.0.mlp.uq' matches nothing" "did you mean 'h.0.mlp.up'" <<<$'partition: {b: 2}\nchildren:\n  - {match: h.0.mlp.uq, partition: {b: 4}}'
   refused "no dimension 'ff'" "there are" <<<'partition: {ff: 2}'
   refused "'dat' is no axis" "did you mean 'data'" <<<$'mesh: {data: 2, tp: 2}\npartition: {b: dat}'
+  refused "axis dp stands twice in this list" <<<$'mesh: {dp: 2}\npartition: {b: [dp, dp]}'
+  refused "devices '0-99999999' is neither a number below 16777216 nor a rising range" <<<$'children:\n  - {match: h.*, devices: 0-99999999}'
+  refused "no op of 'h.*' is convolution; they are " "product" "attention" <<<$'partition: {b: 2}\nchildren:\n  - {match: h.*, ops: convolution, partition: {b: 4}}'
   refused "'prodct' is not an op" "did you mean 'product'" <<<$'partition: {b: 2}\nchildren:\n  - {match: h.*, ops: prodct, partition: {b: 4}}'
   refused "'bb' is no dimension that the partition cuts" <<<$'partition: {b: 2}\nmemory: {states: bb}'
 }

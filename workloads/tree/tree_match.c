@@ -263,6 +263,32 @@ static pl_code match_ops(pl_tree_planning *own, int32_t module, const uint8_t *h
 
 /* ---- patterns that match nothing ---- */
 
+static void add_name(const char **names, int32_t *n, const char *name) {
+  for (int32_t i = 0; i < *n; i++)
+    if (strcmp(names[i], name) == 0) return;
+  if (*n < NAMES_MAX) names[(*n)++] = name;
+}
+
+/* Which ops there are of what the pattern names. *n 0: it names nothing. */
+static void rows_of(const pl_tree_planning *own, const pl_tree_pattern *pattern, const char **names, int32_t *n) {
+  char path[PL_TREE_PATH_BYTES];
+  int32_t components;
+  for (int32_t module = 0; module < own->plan->n_modules; module++)
+    for (int32_t i = 0; i < pl_tree_callee(own, module)->n_ops; i++)
+      if (pl_tree_matches(pattern->text, pl_tree_op_path(own, module, i, path), &components))
+        add_name(names, n, pl_ir_row_at(pl_tree_callee(own, module)->ops[i].row)->name);
+}
+
+static pl_code fail_rows(const pl_tree_planning *own, const pl_tree_node *node, const pl_tree_pattern *pattern,
+                         const char *const *names) {
+  char asked[PL_WORDS_BYTES], list[PL_WORDS_BYTES];
+  size_t at = 0;
+  for (int32_t i = 0; i < node->n_rows && at < sizeof asked; i++)
+    at += (size_t)snprintf(asked + at, sizeof asked - at, "%s%s", i > 0 ? " or " : "", node->rows[i].text);
+  return pl_tree_fail(pattern->place, own->error, "no op of '%s' is %s; they are %s", pattern->text, asked,
+                      pl_words_list(names, list, sizeof list));
+}
+
 /* Modules, and the ops of the first one that the pattern looks into. */
 static pl_code fail_pattern(pl_tree_planning *own, int32_t index, const pl_tree_pattern *pattern) {
   const pl_tree_node *node = pl_tree_node_at(own, index);
@@ -270,6 +296,8 @@ static pl_code fail_pattern(pl_tree_planning *own, int32_t index, const pl_tree_
   const char **names = PL_TAKE(own->scratch, const char *, NAMES_MAX + 1);
   int32_t n = 0, into = -1;
   if (names == NULL) return pl_fail_memory(own->error, "a strategy tree");
+  if (node->n_rows > 0) rows_of(own, pattern, names, &n);
+  if (n > 0) return fail_rows(own, node, pattern, names);
   for (int32_t i = 0; i < own->plan->n_modules && into < 0; i++)
     if (pl_tree_reaches_into(pattern->text, own->plan->modules[i].name)) into = i;
   for (int32_t i = 0; into >= 0 && i < pl_tree_callee(own, into)->n_ops && n < NAMES_MAX; i++)
@@ -278,9 +306,8 @@ static pl_code fail_pattern(pl_tree_planning *own, int32_t index, const pl_tree_
     names[n++] = own->plan->modules[i].name;
   if (own->scratch->failed) return pl_fail_memory(own->error, "a strategy tree");
   const char *where = node->parent > 0 ? " that its parent matches too" : "";
-  const char *rows = node->n_rows > 0 ? " and is one of its ops" : "";
-  return pl_tree_fail(pattern->place, own->error, "'%s' matches nothing%s%s; there are %s%s", pattern->text, where,
-                      rows, pl_words_list(names, list, sizeof(list) / 2), pl_words_hint(names, pattern->text, hint));
+  return pl_tree_fail(pattern->place, own->error, "'%s' matches nothing%s; there are %s%s", pattern->text, where,
+                      pl_words_list(names, list, sizeof(list) / 2), pl_words_hint(names, pattern->text, hint));
 }
 
 pl_code pl_tree_remark(pl_tree_planning *own, const char *format, ...) {

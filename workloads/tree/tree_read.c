@@ -332,11 +332,22 @@ static pl_code check_axis(const pl_strategy_tree *tree, pl_ir_name name, pl_tree
                       pl_words_list(names, list, sizeof(list)), pl_words_hint(names, name.text, hint));
 }
 
+/* There, and once in a list. */
+static pl_code check_axes(const pl_strategy_tree *tree, const pl_tree_cut *cut, pl_error *error) {
+  for (int32_t k = 0; k < cut->n_axes; k++) {
+    PL_TRY(check_axis(tree, cut->axes[k], cut->place, error));
+    for (int32_t before = 0; before < k; before++)
+      if (pl_ir_name_equal(cut->axes[before], cut->axes[k]))
+        return pl_tree_fail(cut->place, error, "axis %s stands twice in this list: the devices along an axis cut once",
+                            cut->axes[k].text);
+  }
+  return PL_OK;
+}
+
 static pl_code check_tree(const pl_strategy_tree *tree, pl_error *error) {
   for (int32_t i = 0; i < tree->n_nodes; i++)
     for (int32_t c = 0; c < tree->nodes[i].n_cuts; c++)
-      for (int32_t k = 0; k < tree->nodes[i].cuts[c].n_axes; k++)
-        PL_TRY(check_axis(tree, tree->nodes[i].cuts[c].axes[k], tree->nodes[i].cuts[c].place, error));
+      PL_TRY(check_axes(tree, &tree->nodes[i].cuts[c], error));
   for (int32_t i = 0; tree->pipeline.stages > 0 && i < tree->n_nodes; i++)
     if (tree->nodes[i].has_devices && i > 0)
       return pl_tree_fail(tree->nodes[i].devices_at, error,

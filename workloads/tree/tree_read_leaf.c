@@ -95,7 +95,8 @@ static pl_code read_range(const pl_tree_reading *own, const pl_node *value, pl_t
   }
   if (fits) return PL_OK;
   return pl_document_fail(own->document, value, own->error,
-                          "devices '%.64s' is neither a number nor a rising range of them (0-7)", text);
+                          "devices '%.64s' is neither a number below %d nor a rising range of them (0-7)", text,
+                          (int)DEVICES_MAX);
 }
 
 pl_code pl_tree_reading_devices(const pl_tree_reading *own, const pl_node *value, pl_tree_node *node) {
