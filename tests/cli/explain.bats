@@ -1,4 +1,5 @@
 #!/usr/bin/env bats
+bats_require_minimum_version 1.5.0
 # paceline explain: the parts of an iteration add up to it to the last bit, however the job is simulated; what is fused is told as if
 # it were not; every figure stands where the columns say; one message and exit status 2 for what is wrong.
 
@@ -240,6 +241,21 @@ assert any(p['name'] == 'logits' for l in e['lists'] for p in l['computing'])
 assert len(e['lists']) == 1 or any(p['category'] == 'pipeline' and p['calls'] > 1 for l in e['lists'] for p in l['communication'])" ||
       { echo "$strategy"; return 1; }
   done
+}
+
+@test "--program: a program as it is written, with a caret where it is wrong" {
+  "$PACELINE" simulate --program workloads/programs/mlp-2-stages.plir --platform dgx-a100 --json >"$dir/simulated.json"
+  "$PACELINE" explain --program workloads/programs/mlp-2-stages.plir --platform dgx-a100 --stage all --json >"$dir/explained.json"
+  python "
+e, s = load('explained'), load('simulated')
+assert e['iter_time_s'] == s['iter_time_s'] and [l['name'] for l in e['lists']] == ['first', 'second']
+sends = {p['name']: p for p in e['lists'][1]['communication'] if p['category'] == 'pipeline'}
+assert {name: (p['calls'], p['size_bytes']) for name, p in sends.items()} == {'y': (2, 1024), 'dy': (2, 1024)}, sends"
+  sed 's/{over=f}/{over=q}/' workloads/programs/mlp-2-stages.plir >"$dir/bad.plir"
+  run -2 --separate-stderr "$PACELINE" explain --program "$dir/bad.plir" --platform dgx-a100
+  [[ "$stderr" == *"bad.plir:42:8: over=q of product"*"^"* ]]
+  refuses "leave out --strategy" --program workloads/programs/mlp-2-stages.plir --platform dgx-a100 --strategy pp=1,dp=1,tmp=1,mbs=1
+  refuses "leave out --model, --gbs and --seq" --program workloads/programs/mlp-2-stages.plir --platform dgx-a100 --gbs 8
 }
 
 @test "bad input: one line, exit status 2" {

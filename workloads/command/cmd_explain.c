@@ -10,6 +10,7 @@
 #include "workloads/command/job_session.h"
 #include "workloads/command/simulate_program.h"
 #include "workloads/import/model_file.h"
+#include "workloads/language/ir_text.h"
 #include "workloads/tree/tree.h"
 
 enum {
@@ -19,13 +20,14 @@ enum {
   KEY_JSON = 'j',
   KEY_AS_PROGRAM = 0x300,
   KEY_FROM,
+  KEY_PROGRAM,
   DEFAULT_TOP = 15
 };
 
 typedef struct explain_options {
   pl_job_options job;
   pl_straggler_options stragglers;
-  const char *strategy, *stage, *top;
+  const char *strategy, *stage, *top, *program_path;
   bool json, as_program;
 } explain_options;
 
@@ -39,6 +41,9 @@ static const struct argp_option option_table[] = {
     {"stage", KEY_STAGE, "S", 0, "the pipeline stage to explain, from 0; or all (default: the busiest)", 0},
     {"top", KEY_TOP, "N", 0, "rows of each table; 0: all (default 15; with --json all)", 0},
     {"json", KEY_JSON, NULL, 0, "print the result as JSON; names and units as the columns of a sweep's HDF5", 0},
+    {"program", KEY_PROGRAM, "FILE", 0,
+     "a program ('paceline program print'), which says model, batch and strategy itself, as for 'paceline simulate'",
+     0},
     {"as-program", KEY_AS_PROGRAM, NULL, 0, "explain the program that the strategy makes, as for 'paceline simulate'",
      0},
     {0},
@@ -66,6 +71,9 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     return 0;
   case KEY_JSON:
     options->json = true;
+    return 0;
+  case KEY_PROGRAM:
+    options->program_path = value;
     return 0;
   case KEY_AS_PROGRAM:
     options->as_program = true;
@@ -125,9 +133,11 @@ static pl_code load(session *own, pl_error *error) {
                                     &options->job.simulate, error);
 }
 
-/* Of an ONNX file, or by a strategy tree: nothing has blocks; or a tuple that says what only programs can. */
+/* As it is written; of an ONNX file, or by a strategy tree: nothing has blocks; or a tuple that says what only programs
+ * can. */
 static bool is_program(const explain_options *options) {
-  return options->as_program || (options->strategy != NULL && pl_strategy_text_is_of_programs(options->strategy)) ||
+  return options->program_path != NULL || options->as_program ||
+         (options->strategy != NULL && pl_strategy_text_is_of_programs(options->strategy)) ||
          (options->strategy != NULL && pl_tree_is_file(options->strategy)) ||
          (options->job.model_path != NULL && pl_model_is_program_alone(options->job.model_path));
 }
@@ -137,7 +147,10 @@ static pl_code explain_program(session *own, pl_error *error) {
   PL_TRY(check_view(own, error));
   const pl_explain_program_view view = {.stage = options->stage, .top = own->view.top};
   bool tree = options->strategy != NULL && pl_tree_is_file(options->strategy);
-  const pl_program_request request = {.tree_path = tree ? options->strategy : NULL,
+  if (options->program_path != NULL && options->strategy != NULL)
+    return pl_fail(error, PL_BAD_INPUT, "--program says its strategy itself: leave out --strategy");
+  const pl_program_request request = {.program_path = options->program_path,
+                                      .tree_path = tree ? options->strategy : NULL,
                                       .strategy = tree ? NULL : options->strategy,
                                       .json = options->json,
                                       .stragglers = &options->stragglers,
@@ -190,6 +203,9 @@ int pl_cmd_explain(int argc, char **argv) {
   pl_code code = pl_command_line_parse("explain", &argp, argc, argv, false, &options, &error);
   if (code == PL_OK) code = explain(&own, &error);
   int status = code == PL_OK ? 0 : pl_command_report("explain", &error);
+  if (code != PL_OK && options.program_path != NULL) pl_ir_error_show(stderr, &error, options.program_path);
+  if (code != PL_OK && options.strategy != NULL && pl_tree_is_file(options.strategy))
+    pl_tree_error_show(stderr, &error);
   pl_job_session_release(&own.job);
   return pl_command_finish("explain", status);
 }
