@@ -116,4 +116,11 @@ int32_t pl_read_gate(const pl_reading *own, int32_t multiply);
 /* The activation that a value is the result of, perhaps squared; PL_IR_NONE: none. *squared: the op that squares it. */
 int32_t pl_read_activation(const pl_reading *own, int32_t value, int32_t *squared);
 
+/* Whether a loss of this form writes a result of this type over an operand of its shape: fp32 logits, of which it works
+ * on one copy, or on a second one of them shifted. */
+static inline bool pl_read_loss_is_in_place(pl_loss_form form, const pl_ir_op *first, const pl_ir_type *type) {
+  bool logits = type->element == PL_IR_F32 && pl_ir_type_find(type, pl_ir_name_of("v")) >= 0;
+  return logits && (form == PL_LOSS_IN_PLACE || (form == PL_LOSS_COPY && !pl_ir_op_is(first, "subtract")));
+}
+
 #endif

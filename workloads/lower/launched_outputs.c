@@ -48,19 +48,16 @@ static uint32_t step_in_place(const pl_launching *own, int32_t index) {
   return own->f->values[value].op != PL_IR_NONE ? own->tensor[value] : PL_NONE;
 }
 
-/* A loss that works on one fp32 copy of the logits, or on a second one of them shifted. */
 static uint32_t loss_in_place(const pl_launching *own, int32_t index) {
   const pl_ir_op *op = &own->f->ops[index];
   pl_loss_form form = own->tape->framework->kernels.loss;
   const pl_ir_launched_ops of = pl_ir_launched_by(own->kernels, own->f, op);
   if (own->block->kind != PL_BLOCK_LOSS) return PL_NONE;
   if (is(&of.ops[0], "divide")) return own->tensor[op->inputs[0]]; /* of exponentials */
-  if (form != PL_LOSS_IN_PLACE && form != PL_LOSS_COPY) return PL_NONE;
   for (int32_t k = 0; k < op->n_outputs; k++) {
     const pl_ir_type *type = &own->f->values[op->first_output + k].type;
-    bool logits = type->element == PL_IR_F32 && pl_ir_type_find(type, pl_ir_name_of("v")) >= 0;
     bool handed = own->backward && pl_dtype_bytes(own->tape->shard->dtype) == pl_dtype_bytes(PL_DTYPE_FP32);
-    if (!logits || handed || (form == PL_LOSS_COPY && is(&of.ops[0], "subtract"))) continue;
+    if (handed || !pl_read_loss_is_in_place(form, &of.ops[0], type)) continue;
     for (int32_t i = 0; i < op->n_inputs; i++)
       if (pl_ir_type_same_shape(&own->f->values[op->inputs[i]].type, type)) return own->tensor[op->inputs[i]];
   }

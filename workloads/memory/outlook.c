@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "workloads/fuse/kernel_wider.h"
+#include "workloads/fuse/reading.h"
 #include "workloads/language/ir_place.h"
 #include "workloads/language/ir_product.h"
 #include "workloads/language/ir_routing.h"
@@ -183,16 +184,11 @@ static double beside_loss(const looking *own, const pl_ir_function *f, const pl_
   return 0;
 }
 
-/* A loss that works on one fp32 copy of the logits, or on a second one of them shifted. */
-static bool is_in_place(const looking *own, const pl_ir_op *op, const pl_ir_type *type) {
-  pl_loss_form form = own->framework->kernels.loss;
-  bool logits = type->element == PL_IR_F32 && pl_ir_type_find(type, pl_ir_name_of("v")) >= 0;
-  return logits && (form == PL_LOSS_IN_PLACE || (form == PL_LOSS_COPY && !is(op, "subtract")));
-}
-
 static int32_t written_over(const looking *own, const pl_ir_function *f, const pl_ir_op *op, const pl_ir_type *type) {
-  bool all = is(op, "all_reduce");
-  for (int32_t i = 0; (all || is_in_place(own, op, type)) && i < op->n_inputs; i++)
+  const pl_ir_launched_ops of = pl_ir_launched_by(own->module, f, op);
+  bool over =
+      is(op, "all_reduce") || (of.n > 0 && pl_read_loss_is_in_place(own->framework->kernels.loss, &of.ops[0], type));
+  for (int32_t i = 0; over && i < op->n_inputs; i++)
     if (pl_ir_type_same_shape(&f->values[op->inputs[i]].type, type)) return op->inputs[i];
   return PL_IR_NONE;
 }
