@@ -183,6 +183,11 @@ static pl_code close_node(reader *r) {
   return is_mapping ? treat_duplicates(r, node) : PL_OK;
 }
 
+static pl_code fail_at_event(const reader *r, struct fy_event *event, const char *what) {
+  const struct fy_mark *mark = fy_event_start_mark(event);
+  return fail_at(r->document, mark != NULL ? mark->line + 1 : 0, mark != NULL ? mark->column + 1 : 0, what, r->error);
+}
+
 static pl_code take_event(reader *r, struct fy_event *event) {
   switch (event->type) {
   case FYET_SCALAR:
@@ -196,12 +201,9 @@ static pl_code take_event(reader *r, struct fy_event *event) {
     return close_node(r);
   case FYET_DOCUMENT_START:
     if (r->n_documents++ == 0) return PL_OK;
-    return pl_fail(r->error, PL_BAD_INPUT, "%s: more than one document in the file", r->document->name);
-  case FYET_ALIAS: {
-    const struct fy_mark *mark = fy_event_start_mark(event);
-    return fail_at(r->document, mark != NULL ? mark->line + 1 : 0, mark != NULL ? mark->column + 1 : 0,
-                   "aliases (*name) are not supported: write the value out", r->error);
-  }
+    return fail_at_event(r, event, "more than one document in the file");
+  case FYET_ALIAS:
+    return fail_at_event(r, event, "aliases (*name) are not supported: write the value out");
   case FYET_NONE:
   case FYET_STREAM_START:
   case FYET_STREAM_END:

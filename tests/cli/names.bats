@@ -66,7 +66,7 @@ says() { # 'MESSAGE' WORD ...: on standard error, all of it, with exit status 2
     [[ $output == *"$path: cannot open: No such file or directory" ]]
   done
   says "model: 'zzz' is neither a file nor a model that comes with Paceline; 'paceline list models' lists them" model show zzz
-  says "list: 'model' is not a list; there are: models, platforms, frameworks, devices; did you mean 'models'?" list model
+  says "list: 'model' is not a list; there are: models, platforms, frameworks, devices, strategies; did you mean 'models'?" list model
   says "simulate: --network: 'flaw' is unknown; choose one of flow, analytic, simgrid; did you mean 'flow'?" simulate "${job[@]}" --network flaw
   run -2 "$PACELINE" simulate "${job[@]}" --strategy pp=4,dp=4,tmp=1,mbs=1,recompte=full
   [[ $output == *"unknown key 'recompte'; known are "*"; did you mean 'recompute'?" ]]
@@ -83,11 +83,12 @@ says() { # 'MESSAGE' WORD ...: on standard error, all of it, with exit status 2
 }
 
 @test "list names everything, and every name is taken" {
-  for list in models platforms; do
+  for list in models platforms strategies; do
     run -0 "$PACELINE" list $list
     while read -r name _; do
       case $list in
       models) run -0 "$PACELINE" model show "$name" ;;
+      strategies) run -0 "$PACELINE" strategy check "$name" ;;
       platforms)
         [[ $name == hc1:NODES ]] && nodes=1 || nodes=2 # a machine without a network card
         run -0 "$PACELINE" platform show "${name/:NODES/:$nodes}"
@@ -96,7 +97,7 @@ says() { # 'MESSAGE' WORD ...: on standard error, all of it, with exit status 2
     done <<<"$output"
   done
   run -0 "$PACELINE" list
-  for list in models platforms frameworks devices; do [[ $output == *"$list:"* ]]; done
+  for list in models platforms frameworks devices strategies; do [[ $output == *"$list:"* ]]; done
 }
 
 @test "help: -h, --help and help COMMAND say the same, for every command" {

@@ -55,6 +55,8 @@ refused() {
   [[ $output == "paceline strategy: 'pp=2,dp=4' is a tuple, and check reads a file (.yaml); 'paceline strategy show --model M --gbs N --strategy pp=2,dp=4' prints the tree that it fills" ]]
   run "$PACELINE" strategy show --model tiny-gpt2 --seq 16 --gbs 8 --strategy pp=2,dp=4
   [ "$status" -eq 0 ] && [[ $output == *"stage 1 "* ]]
+  run "$PACELINE" strategy check gpt-megatron3d.yaml
+  [ "$status" -eq 2 ] && [ "$output" = "paceline strategy: 'gpt-megatron3d.yaml' is neither a file nor a strategy tree that comes with Paceline; did you mean gpt-megatron-3d.yaml? 'paceline list strategies' lists all" ]
   printf '# nothing yet\n' >"$tree"
   run "$PACELINE" strategy check "$tree"
   [ "$status" -eq 2 ] && [ "${lines[0]}" = "paceline strategy: $tree:1:1: the document is empty" ]

@@ -212,7 +212,7 @@ static void bad_documents(void **state) {
   refuse("{\"a\":1,\n \"a\":2}", true, "f:2:2: key 'a' occurs twice (first in line 1)");
   refuse("a: 1\nb: 2\na: 3\n", false, "f:3:1: key 'a' occurs twice (first in line 1)");
   refuse("[\"\\u0000\"]", true, "f:1:2: a string with a NUL character in it");
-  refuse("a: 1\n---\nb: 2\n", false, "f: more than one document");
+  refuse("a: 1\n---\nb: 2\n", false, "f:2:1: more than one document");
   refuse("a: &x 1\nb: *x\n", false, "f:2:5: aliases (*name) are not supported");
   refuse("[a]: 1\n", false, "f:1:1: a key must be a string");
   refuse("? [a]\n: 1\n", false, "f:1:1: a key must be a string");

@@ -9,6 +9,7 @@
 #include "core/base/words.h"
 #include "core/system/command.h"
 #include "core/system/command_line.h"
+#include "core/system/data_folder.h"
 #include "netmodel/device/device_profile.h"
 #include "netmodel/make/node_kind.h"
 #include "netmodel/platform/platform.h"
@@ -16,9 +17,10 @@
 #include "workloads/framework/framework.h"
 #include "workloads/import/model_file.h"
 #include "workloads/ir/model.h"
+#include "workloads/tree/tree.h"
 
-enum { LIST_MODELS = 0, LIST_PLATFORMS, LIST_FRAMEWORKS, LIST_DEVICES };
-static const char *const list_names[] = {"models", "platforms", "frameworks", "devices", NULL};
+enum { LIST_MODELS = 0, LIST_PLATFORMS, LIST_FRAMEWORKS, LIST_DEVICES, LIST_STRATEGIES };
+static const char *const list_names[] = {"models", "platforms", "frameworks", "devices", "strategies", NULL};
 
 typedef struct request {
   int chosen; /* -1: all lists */
@@ -92,6 +94,23 @@ static pl_code list_names_alone(const char *const *names, pl_error *error) {
   return PL_OK;
 }
 
+/* With the first line of what each says of itself. */
+static pl_code list_trees(pl_arena *arena, pl_error *error) {
+  const char *const *names = pl_tree_names(arena);
+  if (names == NULL) return pl_fail_memory(error, "the names of strategy trees");
+  for (; *names != NULL; names++) {
+    char line[256] = "";
+    const char *path = pl_arena_printf(arena, "strategies/%s", *names);
+    if (path == NULL || (path = pl_data_path(path, arena)) == NULL) return pl_fail_memory(error, "a strategy tree");
+    FILE *file = fopen(path, "r");
+    if (file != NULL && fgets(line, sizeof line, file) == NULL) line[0] = '\0';
+    if (file != NULL) fclose(file);
+    line[strcspn(line, "\n")] = '\0';
+    printf("%-34s %s\n", *names, line[0] == '#' ? line + strspn(line, "# ") : "");
+  }
+  return PL_OK;
+}
+
 static pl_code list_one(int list, pl_arena *arena, pl_error *error) {
   pl_profile_folders folders;
   switch (list) {
@@ -102,6 +121,8 @@ static pl_code list_one(int list, pl_arena *arena, pl_error *error) {
   case LIST_FRAMEWORKS:
     puts(pl_framework_ideal.name);
     return list_names_alone(pl_framework_names(arena), error);
+  case LIST_STRATEGIES:
+    return list_trees(arena, error);
   default:
     PL_TRY(pl_profile_folders_take(NULL, "", arena, &folders, error));
     return list_names_alone(pl_profile_folders_names(&folders, arena), error);
@@ -119,9 +140,9 @@ static pl_code list(const request *in, pl_arena *arena, pl_error *error) {
 
 int pl_cmd_list(int argc, char **argv) {
   static const struct argp argp = {.parser = parse_option,
-                                   .args_doc = "[models|platforms|frameworks|devices]",
+                                   .args_doc = "[models|platforms|frameworks|devices|strategies]",
                                    .doc = "Lists what comes with Paceline, by the names that --model, --platform, "
-                                          "--framework and --vary device:TYPE=OTHER take.\v"
+                                          "--framework, --vary device:TYPE=OTHER and --strategy (trees) take.\v"
                                           "Example:\n"
                                           "  paceline list platforms"};
   request in = {.chosen = -1, .error = PL_ERROR_INIT};

@@ -110,12 +110,15 @@ typedef struct pl_strategy_tree {
   pl_arena *arena;
 } pl_strategy_tree;
 
-/* Reads the file, else the shipped tree of that name, and those that it includes, which are named relative to it.
- * PL_BAD_INPUT: file:line:column and what would do. */
+/* Reads the file, else the shipped tree of that name (of which the nearest is proposed), and those that it includes,
+ * which are named relative to it. PL_BAD_INPUT: file:line:column and what would do. */
 pl_code pl_tree_load(const char *name, pl_arena *arena, pl_strategy_tree *tree, pl_error *error);
 /* The same of text; `name` stands for the path in messages and in includes. */
 pl_code pl_tree_parse(const char *name, const char *text, size_t size, pl_arena *arena, pl_strategy_tree *tree,
                       pl_error *error);
+
+/* Names of the trees that come with Paceline, with their ending, sorted, NULL behind the last. NULL: no memory. */
+const char *const *pl_tree_names(pl_arena *arena);
 
 /* Whether the text of --strategy is the name of a tree's file (.yaml, .yml) and no tuple. */
 bool pl_tree_is_file(const char *text);

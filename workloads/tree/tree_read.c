@@ -381,10 +381,27 @@ static const char *find_file(const char *name, pl_arena *arena) {
   return access(path, F_OK) == 0 ? path : name;
 }
 
+const char *const *pl_tree_names(pl_arena *arena) {
+  pl_data_names list = {0};
+  const char *folder = pl_data_path("strategies", arena);
+  if (folder != NULL) pl_data_names_add(&list, folder, ".yaml", arena);
+  pl_data_names_end(&list, arena);
+  for (size_t i = 0; i < list.n && !arena->failed; i++)
+    list.names[i] = pl_arena_printf(arena, "%s.yaml", list.names[i]);
+  return arena->failed ? NULL : list.names;
+}
+
+static pl_code refuse_name(const char *name, pl_arena *arena, pl_error *error) {
+  const char *const *names = pl_tree_names(arena);
+  if (names == NULL) return pl_fail_memory(error, "the names of strategy trees");
+  return pl_data_refuse(name, "a strategy tree", names, "paceline list strategies", error);
+}
+
 pl_code pl_tree_load(const char *name, pl_arena *arena, pl_strategy_tree *tree, pl_error *error) {
   pl_document *document;
   const char *path = find_file(name, arena);
   if (path == NULL) return pl_fail_memory(error, "a strategy tree");
+  if (strchr(path, '/') == NULL && access(path, F_OK) != 0) return refuse_name(path, arena, error);
   PL_TRY(pl_document_load(path, &document, error));
   pl_code code = pl_tree_of_document(path, document, arena, tree, error);
   pl_document_destroy(document);
