@@ -98,6 +98,10 @@ static int compare(const void *a, const void *b) {
 static bool take_waits(fusing *state, int32_t class) {
   const pl_ir_passes *passes = &state->own->passes[class];
   waits *made = &state->waits[class];
+  if (passes->like > 0) { /* a class before */
+    *made = state->waits[passes->like - 1];
+    return true;
+  }
   for (int fills = 0; fills < 2; fills++) {
     made->n = 0;
     for (int32_t i = 0; i < passes->n_noted; i++) {

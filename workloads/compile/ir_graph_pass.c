@@ -171,6 +171,7 @@ static pl_code take_over(pl_ir_graphing *own, int32_t like, const int32_t *place
   if (!are_known(&made, places, class->n_steps + 1)) return PL_OK;
   for (int32_t i = 0; i < made.n_noted; i++)
     if (!copy_pass(own, &own->module->classes[like], &made.steps[made.noted[i]])) return pl_ir_graph_no_memory(own);
+  made.like = like + 1;
   *passes = made;
   *done = true;
   return PL_OK;

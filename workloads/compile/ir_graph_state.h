@@ -234,6 +234,7 @@ typedef struct pl_ir_passes {
   bool *is_noted;
   bool *is_front;          /* all its steps come before the first that is the last of its kind */
   int32_t *noted, n_noted; /* in which order they were: indices into `steps` */
+  int32_t like;            /* class whose passes these were, + 1: the same arrays of tasks; 0: its own */
 } pl_ir_passes;
 
 typedef struct pl_ir_graphing {
