@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "workloads/language/ir_check.h"
+#include "workloads/language/ir_recurrence.h"
 #include "workloads/language/ir_work.h"
 #include "workloads/passes/adapt.h"
 #include "workloads/passes/program_of.h"
@@ -70,6 +71,7 @@ static pl_code cached(const pl_program_candidate *c, int64_t vocab, pl_batch_cut
 typedef struct made {
   pl_tree_plan plan;
   pl_ir_module module;
+  pl_ir_recurrence recurrence;   /* of its lists */
   const pl_framework *framework; /* as the strategy has it */
   double model_flops, narrow_share;
 } made;
@@ -126,7 +128,9 @@ static pl_code take(const pl_program_candidate *c, const pl_simulate_options *op
   PL_TRY(pl_tree_check_devices(&to->plan, c->cluster->n_devices, error));
   PL_TRY(pl_program_of_plan(&to->plan, c->job->framework, c->model->ends.tied_embeddings, PL_IR_DISTRIBUTED, arena,
                             &module, error));
-  PL_TRY(pl_ir_check(&module, error));
+  if (!pl_ir_recurrence_find(&module, 0, arena, &to->recurrence))
+    return pl_fail_memory(error, "what recurs in a program");
+  PL_TRY(pl_ir_check_recurring(&module, &to->recurrence, error));
   to->framework =
       c->strategy != NULL ? pl_framework_of_tuple(c->job->framework, c->strategy, arena) : c->job->framework;
   if (c->strategy != NULL && to->framework == NULL) return pl_fail_memory(error, "a framework's profile");
@@ -238,6 +242,7 @@ pl_code pl_program_row_take(const pl_program_candidate *candidate, const pl_simu
   const pl_aspects aspects = pl_aspects_of_program(candidate->cluster, &to->module, &kind);
   pl_simulate_options asked = *options;
   asked.program_aspects = &aspects;
+  asked.recurrence = &to->recurrence;
   PL_TRY(pl_simulate_program(candidate->cluster, &to->module, to->framework, &asked, arena, &report, error));
   pl_program_row_clear(row);
   say_strategy(candidate, &to->plan, row);
