@@ -417,7 +417,11 @@ static void check_fp8(const pl_block_program *program, pl_block_shard shard) {
       casts += op->kind == PL_OP_ELEMENTWISE && op->output != PL_NONE && program->tensors[op->output].dtype == narrow;
     }
   assert_int_equal(products, shard.fp8 ? 3 * weights : 0);
-  assert_int_equal(casts, shard.fp8 ? 2 * weights : 0);
+  /* What a product that is kept read is made again, and cast again, for the gradient of its weights. */
+  if (shard.fp8 && shard.recompute == PL_RECOMPUTE_ALTERNATE)
+    assert_in_range(casts, 2 * weights, 3 * weights);
+  else
+    assert_int_equal(casts, shard.fp8 ? 2 * weights : 0);
 }
 
 /* Experts, latent attention and norms per head. Heads, ranks and experts divide, and so do the tokens of an expert. */
@@ -439,7 +443,7 @@ static pl_model random_expert_model(uint64_t *state) {
   model.moe.n_experts = power(state, 4);
   model.moe.topk = 1 + random_below(state, (uint32_t)model.moe.n_experts);
   model.moe.expert_ffn = 8 * (3 + random_below(state, 100)); /* a rank's part is more than one column */
-  model.moe.shared_ffn = coin(state) ? 0 : 16 * (1 + random_below(state, 100));
+  model.moe.shared_ffn = coin(state) ? 0 : 16 * (2 + random_below(state, 100));
   model.moe.shared_gate = model.moe.shared_ffn > 0 && coin(state);
   model.moe.capacity_factor = 1;
   model.moe.first_expert_layer = 1;
@@ -465,7 +469,9 @@ static void check_exchanges(const pl_model *model, const pl_block_program *progr
       *(weights ? &n_weights : &n) += 1;
     }
     bool again = pass == 1 && shard.recompute >= PL_RECOMPUTE_FULL;
-    assert_int_equal(n, shard.ep > 1 ? 2 + (again ? 2 : 0) : 0);
+    bool read = model->norms.sandwich_norms || model->dropout.hidden_dropout; /* answers that are made again */
+    int back = launched && shard.recompute == PL_RECOMPUTE_ALTERNATE && !read ? 0 : 1;
+    assert_int_equal(n, shard.ep > 1 ? 2 + (again ? 1 + back : 0) : 0);
     assert_int_equal(n_weights, launched && shard.ep > 1 ? 1 + again : 0);
   }
 }

@@ -17,9 +17,7 @@ bool pl_block_is_launched(const pl_model *model, pl_block_kind kind, const pl_bl
   if (model->unlike.parts != NULL) return kind != PL_BLOCK_CHAIN && kind != PL_BLOCK_LAYER; /* layers: of their part */
   if (kind == PL_BLOCK_EMBEDDING || kind == PL_BLOCK_FINAL_NORM || kind == PL_BLOCK_HEAD || kind == PL_BLOCK_LOSS)
     return true;
-  const bool latent = model->attention.kv_rank > 0;
   bool layer = kind == PL_BLOCK_LAYER || kind == PL_BLOCK_EXPERT_LAYER;
-  if (shard->recompute == PL_RECOMPUTE_ALTERNATE) layer = kind == PL_BLOCK_LAYER && !latent;
   return layer && !shares_heads;
 }
 
