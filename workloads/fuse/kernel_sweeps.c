@@ -130,6 +130,23 @@ static void join_positions(pl_kernel_finding *own, int32_t op) {
   if (positions && pl_kernel_next(own, before) == op) pl_kernel_join(own, op, before);
 }
 
+/* Parts laid side by side (torch.cat): each padded with zeros, and the sum of these; of more than two parts one of the
+ * two is such a sum. */
+static void join_side_by_side(pl_kernel_finding *own, int32_t op) {
+  int32_t pads[2];
+  for (int i = 0; i < 2; i++) {
+    pads[i] = pl_read_made(&own->read, op, i);
+    if (!pl_read_is(&own->read, pads[i], "pad") || pl_kernel_next(own, pads[i]) != op) return;
+  }
+  for (int i = 0; i < 2; i++) {
+    int32_t before = pl_read_made(&own->read, pads[i], 0);
+    pl_kernel_join(own, op, pads[i]);
+    if (pl_read_is(&own->read, before, "add") && pl_kernel_next(own, before) == pads[i] &&
+        pl_read_is(&own->read, pl_read_made(&own->read, before, 0), "pad"))
+      pl_kernel_join(own, op, before);
+  }
+}
+
 /* The activation of a value that may be kept besides; PL_IR_NONE: none. */
 static int32_t activation_of(const pl_kernel_finding *own, int32_t value) {
   for (int32_t i = 0; i < own->read.f->n_ops; i++)
@@ -167,6 +184,7 @@ void pl_kernel_sweeps(pl_kernel_finding *own) {
       join_positions(own, i);
       join_residual(own, i);
     }
+    if (pl_read_is(&own->read, i, "add")) join_side_by_side(own, i);
     if (pl_read_is(&own->read, i, "convolution")) join_convolution(own, i);
     if (pl_read_is_activation(&own->read, i)) join_activation(own, i);
     if (is_activation_backward(own, i)) {

@@ -9,9 +9,10 @@
 #include "workloads/passes/adapt.h"
 #include "workloads/passes/partition.h"
 
-/* Of a recipe's functions layers are what recomputation acts on. */
+/* Of a recipe's functions layers are what recomputation acts on, and chains of convolutional networks. */
 static bool recomputes(const pl_tree_plan *plan, int32_t function) {
-  bool of_layers = plan->tree->strategy.pp == 0 || strstr(plan->program.functions[function]->name, "layer") != NULL;
+  const char *name = plan->program.functions[function]->name;
+  bool of_layers = plan->tree->strategy.pp == 0 || strstr(name, "layer") != NULL || strncmp(name, "chain", 5) == 0;
   return of_layers && plan->functions[function].recompute != PL_RECOMPUTE_NONE;
 }
 
