@@ -16,6 +16,7 @@
 
 #include "workloads/cost/ir_kernel.h"
 #include "workloads/import/model_file.h"
+#include "workloads/ir/chain.h"
 #include "workloads/lower/block_program.h"
 #include "workloads/passes/program_of.h"
 #include "workloads/run/launched_program.h"
@@ -98,8 +99,10 @@ static void of_program(const pl_ir_module *module, const char *function, const p
   const pl_ir_function *f = module->functions[index];
   for (int32_t i = 0; i < f->n_ops; i++) {
     pl_op op;
+    pl_chain_step step;
     assert_true(made->n < KERNELS_MAX);
-    if (!pl_ir_launched(module, &routing, f, &f->ops[i], framework, PL_CATEGORY_FORWARD, &op)) continue;
+    if (!pl_ir_launched(module, &routing, f, &f->ops[i], framework, PL_CATEGORY_FORWARD, &op, &step)) continue;
+    op.convolution = NULL; /* what it points to ends here */
     if (f->ops[i].callee != PL_IR_NONE) op.name = module->functions[f->ops[i].callee]->name;
     made->ops[made->n++] = op;
   }

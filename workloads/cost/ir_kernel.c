@@ -324,12 +324,10 @@ static void fill(const pl_ir_launch *own, pl_op *kernel) {
 }
 
 bool pl_ir_launched(const pl_ir_module *module, const pl_ir_routing *routing, const pl_ir_function *function,
-                    const pl_ir_op *op, const pl_framework *framework, pl_category category, pl_op *kernel) {
+                    const pl_ir_op *op, const pl_framework *framework, pl_category category, pl_op *kernel,
+                    pl_chain_step *step) {
   const pl_ir_launch own = pl_ir_launch_of(module, routing, function, op);
-  pl_chain_step step;
-  bool computes = describe(&own, framework, category, kernel, &step);
-  kernel->convolution = NULL; /* what it points to ends here */
-  return computes;
+  return describe(&own, framework, category, kernel, step);
 }
 
 bool pl_ir_launched_beside(const pl_ir_module *module, const pl_ir_routing *routing, const pl_ir_function *function,

@@ -14,10 +14,13 @@
 #include "workloads/framework/framework.h"
 #include "workloads/language/ir_routing.h"
 
-/* The kernel of an op of function `function`; false: it launches none. `routing`: the module's. O(ops of the kernel).
- */
+struct pl_chain_step;
+
+/* The kernel of an op of function `function`; false: it launches none. `routing`: the module's; `step`: room for what a
+ * convolution points to. O(ops of the kernel). */
 bool pl_ir_launched(const pl_ir_module *module, const pl_ir_routing *routing, const pl_ir_function *function,
-                    const pl_ir_op *op, const pl_framework *framework, pl_category category, pl_op *kernel);
+                    const pl_ir_op *op, const pl_framework *framework, pl_category category, pl_op *kernel,
+                    struct pl_chain_step *step);
 /* A kernel that runs beside it: of a sum of products among which there is a gradient from elsewhere, that autograd adds
  * in a kernel of its own. False: there is none. */
 bool pl_ir_launched_beside(const pl_ir_module *module, const pl_ir_routing *routing, const pl_ir_function *function,

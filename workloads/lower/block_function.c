@@ -131,7 +131,8 @@ static pl_code differentiate(const pl_ir_module *whole, const pl_block_shard *sh
                              pl_arena *scratch, pl_ir_module *training, int32_t *forward, int32_t *backward,
                              pl_error *error) {
   const pl_framework *framework = pl_framework_or_ideal(shard->framework);
-  const bool layer = block->kind == PL_BLOCK_LAYER || block->kind == PL_BLOCK_EXPERT_LAYER;
+  const bool layer =
+      block->kind == PL_BLOCK_LAYER || block->kind == PL_BLOCK_EXPERT_LAYER || block->kind == PL_BLOCK_CHAIN;
   pl_differentiate_options options = pl_differentiate_defaults();
   const pl_recompute_choice choice = {.function = whole->functions[whole->n_functions - 1]->name,
                                       .recompute = (uint8_t)shard->recompute};

@@ -3,6 +3,7 @@
 
 #include "core/cluster/cluster.h"
 #include "workloads/cost/ir_kernel.h"
+#include "workloads/ir/chain.h"
 
 static bool is(const pl_ir_op *op, const char *row) {
   return pl_ir_op_is(op, row);
@@ -165,6 +166,20 @@ static double mean_of_windows(const pl_launching *own, const pl_ir_op *op) {
   return (period - 1 + seq * seq / 2 / pairs) / period;
 }
 
+/* The convolution of the block's chain that is so, which outlives the block's program. */
+static const pl_chain_step *step_of_chain(const pl_launching *own, const pl_chain_step *step) {
+  const pl_chain *chain = own->block->chain;
+  for (uint32_t i = 0; chain != NULL && i < chain->n_steps; i++) {
+    const pl_chain_step *is = &chain->steps[i];
+    if (is->kind == PL_STEP_CONVOLUTION && is->filter_height == step->filter_height &&
+        is->filter_width == step->filter_width && is->stride == step->stride && pl_picture_equal(is->in, step->in) &&
+        pl_picture_equal(is->out, step->out))
+      return is;
+  }
+  PL_ASSERT(!"a convolution is of its chain");
+  return NULL;
+}
+
 void pl_launching_kernel(pl_launching *own, int32_t index) {
   const pl_ir_op *op = &own->f->ops[index];
   pl_tape *tape = own->tape;
@@ -172,11 +187,13 @@ void pl_launching_kernel(pl_launching *own, int32_t index) {
                          : own->again[index] ? PL_CATEGORY_RECOMPUTE
                                              : PL_CATEGORY_BACKWARD;
   pl_op kernel, beside;
-  if (!pl_ir_launched(own->kernels, &own->routing, own->f, op, tape->framework, category, &kernel)) {
+  pl_chain_step step;
+  if (!pl_ir_launched(own->kernels, &own->routing, own->f, op, tape->framework, category, &kernel, &step)) {
     pl_launching_share(own, index);
     return;
   }
   kernel.name = pl_launching_name(own, index);
+  if (kernel.convolution != NULL) kernel.convolution = step_of_chain(own, &step);
   if (kernel.kind == PL_OP_ATTENTION) {
     kernel.attention_kernel = (uint8_t)tape->shard->attention_kernel;
     kernel.flops *= mean_of_windows(own, op);
@@ -228,7 +245,9 @@ bool pl_launching_only_picks(const pl_launching *own, const pl_ir_op *place) {
 void pl_launching_pick_rows(pl_launching *own, int32_t index) {
   const pl_ir_op *op = &own->f->ops[index];
   pl_op kernel;
-  if (!pl_ir_launched(own->kernels, &own->routing, own->f, op, own->tape->framework, PL_CATEGORY_FORWARD, &kernel))
+  pl_chain_step step; /* of no convolution */
+  if (!pl_ir_launched(own->kernels, &own->routing, own->f, op, own->tape->framework, PL_CATEGORY_FORWARD, &kernel,
+                      &step))
     return;
   kernel.kind = PL_OP_ELEMENTWISE;
   kernel.name = "picked";

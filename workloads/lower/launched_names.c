@@ -120,6 +120,44 @@ static const char *exchange_name(const pl_launching *own, const pl_ir_op *op) {
   return to ? "combine_backward" : "dispatch_backward";
 }
 
+/* ---- pictures ---- */
+
+static int64_t taps(const pl_ir_type *weight, const char *dim) {
+  int32_t at = pl_ir_type_find(weight, pl_ir_name_of(dim));
+  return at >= 0 ? weight->dims[at].extent : 1;
+}
+
+/* The usual filters have names of their own; NULL: no convolution. */
+static const pl_tape_names *convolution_names(const pl_ir_launched_ops *of) {
+  static const struct {
+    int64_t height, width;
+    pl_tape_names names;
+  } known[] = {{1, 1, PL_LINEAR_NAMES("conv1x1")}, {3, 3, PL_LINEAR_NAMES("conv3x3")},
+               {5, 5, PL_LINEAR_NAMES("conv5x5")}, {7, 7, PL_LINEAR_NAMES("conv7x7")},
+               {1, 7, PL_LINEAR_NAMES("conv1x7")}, {7, 1, PL_LINEAR_NAMES("conv7x1")},
+               {1, 3, PL_LINEAR_NAMES("conv1x3")}, {3, 1, PL_LINEAR_NAMES("conv3x1")}};
+  static const pl_tape_names other = PL_LINEAR_NAMES("conv");
+  for (int32_t i = 0; i < of->n; i++) {
+    const pl_ir_op *op = &of->ops[i];
+    if (strncmp(pl_ir_row_at(op->row)->name, "convolution", 11) != 0) continue;
+    bool weights = is(op, "convolution_backward_weights");
+    const pl_ir_type *weight = &of->f->values[weights ? op->first_output : op->inputs[1]].type;
+    for (size_t k = 0; k < sizeof known / sizeof known[0]; k++)
+      if (known[k].height == taps(weight, "i") && known[k].width == taps(weight, "j")) return &known[k].names;
+    return &other;
+  }
+  return NULL;
+}
+
+static const char *convolution_name(const pl_launching *own, int32_t index, const pl_ir_launched_ops *of) {
+  const pl_tape_names *names = convolution_names(of);
+  if (names == NULL) return NULL;
+  if (!own->backward || own->again[index]) return names->forward;
+  for (int32_t i = 0; i < of->n; i++)
+    if (is(&of->ops[i], "convolution_backward_weights")) return names->wgrad;
+  return names->backward;
+}
+
 /* ---- kernels and collectives ---- */
 
 const char *pl_launching_name(const pl_launching *own, int32_t index) {
@@ -132,6 +170,8 @@ const char *pl_launching_name(const pl_launching *own, int32_t index) {
   bool forward = !own->backward || own->again[index];
   const char *sorting = sorting_name(own, &own->f->ops[index]);
   if (sorting != NULL) return sorting;
+  const char *convolution = convolution_name(own, index, &of);
+  if (convolution != NULL) return convolution;
   if (!forward && of.n == 1 && is(&of.ops[0], "add")) return "gradient_add";
   if (head != NULL) name = forward ? names->forward : role_of(&of, head, names);
   return name != NULL ? name : row;
@@ -178,7 +218,9 @@ const char *pl_launching_parameter_name(const pl_launching *own, const char *pat
       int32_t maker = function->values[function->ops[i].inputs[k]].op;
       bool reads =
           maker != PL_IR_NONE && is(&function->ops[maker], "param") && strcmp(function->ops[maker].path, path) == 0;
-      const pl_tape_names *names = own->block->names[i];
+      const pl_ir_launched_ops of = {function, &function->ops[i], 1};
+      const pl_tape_names *names = own->block->names[i], *convolution = reads ? convolution_names(&of) : NULL;
+      if (convolution != NULL) return convolution->forward;
       if (reads && names != NULL && is(&function->ops[i], "add") && names->bias != NULL) return names->bias;
       if (reads) return names != NULL ? names->forward : pl_ir_row_at(function->ops[i].row)->name;
     }
