@@ -14,7 +14,6 @@
 #include "validation/fit/site_posterior.h"
 #include "validation/fit/site_prior.h"
 #include "validation/fit/site_relatives.h"
-#include "validation/fit/site_shared.h"
 #include "workloads/run/site_file.h"
 #include "workloads/run/site_interval.h"
 
@@ -45,7 +44,7 @@ static pl_site some_site(void) {
   site.covariance[0][1] = site.covariance[1][0] = -0.01;
   site.scatter_weight[2] = 0.75;
   site.scatter_weight[5] = 0.25;
-  site.shared[PL_SITE_KIND_software] = 0.3;
+  site.shared = 0.3;
   return site;
 }
 
@@ -62,8 +61,7 @@ static void files(void **state) {
   assert_memory_equal(again.covariance, site.covariance, sizeof site.covariance);
   assert_memory_equal(again.scatter_weight, site.scatter_weight, sizeof site.scatter_weight);
   near(again.memory_bytes, -1e9);
-  near(again.shared[PL_SITE_KIND_software], 0.3);
-  near(again.shared[PL_SITE_KIND_owner], 0);
+  near(again.shared, 0.3);
   assert_int_equal(again.n_runs, 3);
 }
 
@@ -83,9 +81,7 @@ static void refused(const char *from, const char *to, const char *words) {
 static void mistakes(void **state) {
   (void)state;
   refused("\"factor\": 1.0", "\"factor\": -1.0", "factor is -1");
-  refused("\"software\": 0.3", "\"software\": 1.3", "software is 1.3");
-  refused("\"software\": 0.3", "\"software\": 1", "'shared' adds up to 1");
-  refused("\"software\": 0.3", "\"compiler\": 0.3", "compiler");
+  refused("\"shared\": 0.3", "\"shared\": 1.3", "shared is 1.3");
   refused("\"compute\"", "\"speed\"", "speed");
   refused("\"weight\": 0.75", "\"weight\": 0.5", "add up to 0.75");
   refused("\"sd\": 0.04", "\"sd\": 0.05", "of them is 0.04");
@@ -215,131 +211,77 @@ static void suggestions(void **state) {
   assert_int_equal(pl_site_suggest(&prior, candidates, 3, allowed, targets, 1, 3, chosen), 2);
 }
 
-static pl_site_family family_of(const pl_site_kin *kin, uint32_t n) {
-  pl_site_family family;
-  pl_error error = PL_ERROR_INIT;
-  assert_int_equal(pl_site_family_take(kin, n, &arena, &family, &error), PL_OK);
-  return family;
-}
-
-/* One figure, variance v = 0.01, and s = 0.04. A relative's run with x = 0.5 and y = 0.2 is a measurement of t_0 with
- * the covariance c v x and the variance v x^2 + s^2, where c adds up what both have in common; a run of its own beside
- * it makes two equations. */
+/* One figure, variance v = 0.01, of which c is shared, and s = 0.04: a relative's run with x = 0.5 and y = 0.2 is a
+ * measurement of t_0 with the covariance c v x and the variance v x^2 + s^2. Shared wholly it is the site's own run;
+ * not at all it says nothing. */
 static void relatives(void **state) {
   (void)state;
   const pl_site prior = prior_of(0.01);
-  const pl_site_kin kin[] = {{{0, 0, 0, 0}}, {{0, 1, 0, 1}}, {{0, 0, 1, 1}}};
-  const double shared[PL_SITE_KINDS] = {0.1, 0.2, 0.3, 0.15}, v = 0.01, all = 0.25 * v + 0.0016;
-  const double in_common[3][3] = {{1, 0.4, 0.3}, {0.4, 1, 0.25}, {0.3, 0.25, 1}};
+  pl_site_sums run = {.n = 0}, none = {.n = 0};
   const pl_site_run one = {.y = 0.2, .x = {[PL_SITE_compute] = 0.5}};
-  const pl_site_family family = family_of(kin, 3);
-  for (int of = 0; of < 3; of++) {
-    pl_site_sums sums[3] = {{.n = 0}};
-    pl_site sites[3];
-    pl_site_sums_add(&sums[of], &one);
-    pl_site_family_learn(&family, &prior, sums, shared, sites);
-    for (int i = 0; i < 3; i++) {
-      double across = in_common[i][of] * v * 0.5;
-      assert_true(fabs(sites[i].mean[PL_SITE_compute] - across * 0.2 / all) < 1e-8);
-      assert_true(fabs(sites[i].covariance[PL_SITE_compute][PL_SITE_compute] - (v - across * across / all)) < 1e-8);
-      assert_true(fabs(sites[i].covariance[PL_SITE_host][PL_SITE_host] - v) < 1e-8);
-      assert_int_equal(sites[i].n_runs, i == of);
-    }
+  pl_site_sums_add(&run, &one);
+  const double shares[] = {0, 0.3, 1}, v = 0.01, all = 0.25 * v + 0.0016;
+  for (int i = 0; i < 3; i++) {
+    const pl_site site = pl_site_posterior_beside(&prior, &none, &run, 1, shares[i]);
+    double across = shares[i] * v * 0.5;
+    assert_true(fabs(site.mean[PL_SITE_compute] - across * 0.2 / all) < 1e-8);
+    assert_true(fabs(site.covariance[PL_SITE_compute][PL_SITE_compute] - (v - across * across / all)) < 1e-8);
+    assert_true(fabs(site.covariance[PL_SITE_host][PL_SITE_host] - v) < 1e-8);
+    assert_int_equal(site.n_runs, 0);
   }
-  pl_site_sums both[3] = {{.n = 0}};
-  pl_site sites[3];
-  const pl_site_run other = {.y = -0.1, .x = {[PL_SITE_compute] = 0.5}};
-  pl_site_sums_add(&both[0], &one);
-  pl_site_sums_add(&both[1], &other);
-  pl_site_family_learn(&family, &prior, both, shared, sites);
-  double across = 0.4 * 0.25 * v, det = all * all - across * across;
-  double a = (all * 0.2 + across * 0.1) / det, b = (-all * 0.1 - across * 0.2) / det;
-  assert_true(fabs(sites[0].mean[PL_SITE_compute] - 0.5 * v * (a + 0.4 * b)) < 1e-8);
-  assert_true(fabs(sites[2].mean[PL_SITE_compute] - 0.5 * v * (0.3 * a + 0.25 * b)) < 1e-8);
-}
-
-/* Without relatives a site is what it is alone, and without runs the prior; a relative without runs changes nothing;
- * a negative constant of a step is nothing, and its site's alone. */
-static void families(void **state) {
-  (void)state;
-  const pl_site prior = prior_of(0.01);
-  const double shared[PL_SITE_KINDS] = {0.3, 0, 0, 0};
-  const pl_site_kin kin[] = {{{0, 0, 0, 0}}, {{0, 1, 1, 1}}};
-  const pl_site_family one = family_of(kin, 1), two = family_of(kin, 2);
-  pl_site_sums sums[2] = {{.n = 0}};
-  pl_site sites[2], alone;
-  pl_site_family_learn(&two, &prior, sums, shared, sites);
-  assert_memory_equal(&sites[1], &prior, sizeof prior);
-  const pl_site_run run = {.y = 0.2, .x = {[PL_SITE_compute] = 0.5, [PL_SITE_memory] = 0.3}};
-  pl_site_sums_add(&sums[0], &run);
-  pl_site_family_learn(&one, &prior, sums, shared, &alone);
-  const pl_site same = pl_site_posterior(&prior, &sums[0]);
-  assert_memory_equal(&alone, &same, sizeof same);
-  pl_site_family_learn(&two, &prior, sums, shared, sites);
-  for (int i = 0; i < PL_SITE_COUNT; i++) {
-    assert_true(fabs(sites[0].mean[i] - alone.mean[i]) < 1e-8);
-    for (int k = 0; k < PL_SITE_COUNT; k++)
-      assert_true(fabs(sites[0].covariance[i][k] - alone.covariance[i][k]) < 1e-8);
-  }
-  const pl_site_run short_run = {.y = -0.5, .x = {[PL_SITE_compute] = 0.1, [PL_SITE_step] = 10}};
-  pl_site_sums_add(&sums[1], &short_run);
-  pl_site_family_learn(&two, &prior, sums, shared, sites);
-  near(sites[1].mean[PL_SITE_step], 0);
-  assert_true(sites[0].mean[PL_SITE_step] >= 0 && sites[1].mean[PL_SITE_compute] < 0);
+  /* two runs of one's own, or of a twin beside one's own; and without any relative */
+  pl_site_sums both = run;
+  pl_site_sums_add(&both, &one);
+  const pl_site twin = pl_site_posterior_beside(&prior, &run, &run, 1, 1), own = pl_site_posterior(&prior, &both);
+  assert_true(fabs(twin.mean[PL_SITE_compute] - own.mean[PL_SITE_compute]) < 1e-8);
+  assert_true(fabs(twin.covariance[0][0] - own.covariance[0][0]) < 1e-8);
+  const pl_site alone = pl_site_posterior_beside(&prior, &run, NULL, 0, 0.5), same = pl_site_posterior(&prior, &run);
+  assert_memory_equal(alone.covariance, same.covariance, sizeof same.covariance);
 }
 
 /* Two relatives and the scatter: runs that contradict each other across sites do not widen it, within one they do. */
 static void scatter_of_relatives(void **state) {
   (void)state;
-  pl_site prior = prior_of(0.04), sites[3];
+  pl_site prior = prior_of(0.04);
   for (int g = 0; g < PL_SITE_SCATTERS; g++)
     prior.scatter_weight[g] = 1.0 / PL_SITE_SCATTERS;
-  const double shared[PL_SITE_KINDS] = {0.1, 0, 0, 0};
-  const pl_site_kin kin[] = {{{0, 0, 0, 0}}, {{0, 1, 1, 1}}, {{0, 2, 2, 2}}};
-  const pl_site_family family = family_of(kin, 3);
-  pl_site_sums apart[3] = {{.n = 0}}, mixed[3] = {{.n = 0}};
+  pl_site_sums apart[2] = {{.n = 0}}, mixed[2] = {{.n = 0}}, none = {.n = 0};
   for (int i = 0; i < 12; i++) {
     const pl_site_run run = {.y = i % 2 ? 0.3 : -0.3, .x = {[PL_SITE_compute] = 0.8}};
-    pl_site_sums_add(&apart[1 + i % 2], &run);
-    pl_site_sums_add(&mixed[1 + i / 6], &run);
+    pl_site_sums_add(&apart[i % 2], &run);
+    pl_site_sums_add(&mixed[i / 6], &run);
   }
-  pl_site_family_learn(&family, &prior, apart, shared, sites);
-  assert_true(sites[0].scatter_weight[0] > 0.5);
-  pl_site_family_learn(&family, &prior, mixed, shared, sites);
-  assert_true(sites[0].scatter_weight[5] > 0.5);
+  const pl_site quiet = pl_site_posterior_beside(&prior, &none, apart, 2, 0.1),
+                wild = pl_site_posterior_beside(&prior, &none, mixed, 2, 0.1);
+  assert_true(quiet.scatter_weight[0] > 0.5 && wild.scatter_weight[5] > 0.5);
 }
 
-/* Sources whose four sites are one, are as many as they have programs, which are two, or have nothing in common. */
+/* Sources whose sites are one, or have nothing in common. */
 static void what_is_shared(void **state) {
   (void)state;
   enum { SOURCES = 30, SITES = 4, RUNS = 6 };
   pl_site_row *rows = PL_TAKE(&arena, pl_site_row, SOURCES * SITES * RUNS);
   const pl_site prior = prior_of(0.04);
-  const uint32_t alike[] = {4, 2, 1};
-  for (int way = 0; way < 3; way++) {
+  for (int is_one = 0; is_one < 2; is_one++) {
     uint64_t random = 7;
     double compute = 0;
     for (uint32_t i = 0; i < SOURCES * SITES * RUNS; i++) {
       uint32_t site = i / RUNS;
-      if (i % (RUNS * alike[way]) == 0) {
+      if (i % RUNS == 0 && (!is_one || site % SITES == 0)) {
         random = random * 6364136223846793005u + 1442695040888963407u;
         compute = 0.7 * ((double)(random >> 40) / (1 << 24) - 0.5); /* as wide as 0.2 */
       }
-      rows[i] = (pl_site_row){
-          .source = site / SITES, .site = site, .kin = {{site / SITES, site, site / 2, site}}, .memory_bytes = NAN};
+      rows[i] = (pl_site_row){.source = site / SITES, .site = site, .memory_bytes = NAN};
       rows[i].run.x[PL_SITE_compute] = 0.8;
       rows[i].run.y = 0.8 * compute + (i % 2 ? 0.04 : -0.04);
     }
     const pl_site_rows all = {
         .rows = rows, .n = SOURCES * SITES * RUNS, .n_sources = SOURCES, .n_sites = SOURCES * SITES};
-    double shared[PL_SITE_KINDS], sum = 0;
+    double shared;
     pl_error error = PL_ERROR_INIT;
-    assert_int_equal(pl_site_shared_take(&all, 3, &prior, NULL, &arena, shared, &error), PL_OK);
-    for (int kind = 0; kind < PL_SITE_KINDS; kind++)
-      sum += shared[kind];
-    const bool right[] = {shared[PL_SITE_KIND_owner] > 0.75,
-                          shared[PL_SITE_KIND_software] > 0.65 && shared[PL_SITE_KIND_owner] < 0.25, sum < 0.35};
-    if (!right[way]) fail_msg("%u alike: %g, %g, %g, %g", alike[way], shared[0], shared[1], shared[2], shared[3]);
+    assert_int_equal(pl_site_shared_take(&all, 3, &prior, &arena, &shared, &error), PL_OK);
+    if (is_one ? shared < 0.9 : shared > 0.2)
+      fail_msg("%g is shared of sites that are %s", shared, is_one ? "one" : "apart");
   }
 }
 
@@ -380,7 +322,6 @@ int main(void) {
       cmocka_unit_test_setup_teardown(scatter_is_learnt, set_up, tear_down),
       cmocka_unit_test_setup_teardown(suggestions, set_up, tear_down),
       cmocka_unit_test_setup_teardown(relatives, set_up, tear_down),
-      cmocka_unit_test_setup_teardown(families, set_up, tear_down),
       cmocka_unit_test_setup_teardown(scatter_of_relatives, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_is_shared, set_up, tear_down),
       cmocka_unit_test_setup_teardown(priors, set_up, tear_down),

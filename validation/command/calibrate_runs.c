@@ -29,10 +29,7 @@ typedef struct session {
   pl_site prior, site;
   double *first_s, *first_bytes; /* of each case, without a site */
   uint32_t *parts, n_parts;      /* the site of each case, 0 is the one that is written; the others are its relatives */
-  pl_site_kin *kin;              /* of each part; likewise */
-  pl_site_sums *sums;
-  pl_site *sites;
-  pl_site_family family;
+  pl_site_sums *sums;            /* of each part */
   pl_error *error;
 } session;
 
@@ -61,9 +58,7 @@ static pl_code load(session *own) {
   own->first_s = PL_TAKE(&own->arena, double, own->cases.n_cases);
   own->first_bytes = PL_TAKE(&own->arena, double, own->cases.n_cases);
   own->parts = PL_TAKE(&own->arena, uint32_t, own->cases.n_cases);
-  own->kin = PL_TAKE(&own->arena, pl_site_kin, own->cases.n_cases + 1);
   own->sums = PL_TAKE(&own->arena, pl_site_sums, own->cases.n_cases + 1);
-  own->sites = PL_TAKE(&own->arena, pl_site, own->cases.n_cases + 1);
   return own->arena.failed ? pl_fail_memory(error, "the runs") : PL_OK;
 }
 
@@ -78,39 +73,26 @@ static pl_code check_learnt(const session *own) {
 
 /* ---- learning ---- */
 
-/* What the rows name: a GPU, software, a precision. */
-static const char *name_of(const pl_case *c, int kind) {
-  return kind == PL_SITE_KIND_gpu         ? c->row->gpu
-         : kind == PL_SITE_KIND_software  ? c->row->framework
-         : kind == PL_SITE_KIND_precision ? c->row->precision
-                                          : "";
+/* One GPU, one software, one precision, as the rows name them. */
+static bool is_alike(const pl_case *a, const pl_case *b) {
+  return strcmp(a->row->gpu, b->row->gpu) == 0 && strcmp(a->row->framework, b->row->framework) == 0 &&
+         strcmp(a->row->precision, b->row->precision) == 0;
 }
 
-/* Each name by the number of the first case that has it, whether it is learnt from or not. */
-static pl_site_kin kin_of(const session *own, uint32_t i) {
-  pl_site_kin kin;
-  for (int kind = 0; kind < PL_SITE_KINDS; kind++) {
-    uint32_t first = 0;
-    while (strcmp(name_of(&own->cases.cases[first], kind), name_of(&own->cases.cases[i], kind)) != 0)
-      first++;
-    kin.of[kind] = first;
-  }
-  return kin;
+/* The number of the site of case i among those of the cases before it; the first that is learnt from is the one. */
+static uint32_t part_of(const session *own, uint32_t i) {
+  for (uint32_t k = 0; k < i; k++)
+    if (is_learnt(&own->cases.cases[k]) && is_alike(&own->cases.cases[k], &own->cases.cases[i])) return own->parts[k];
+  return own->n_parts;
 }
 
-/* The site of each case that is learnt from; that of the first of them is the one. */
-static pl_code find_parts(session *own) {
+static void find_parts(session *own) {
   own->n_parts = 0;
   for (uint32_t i = 0; i < own->cases.n_cases; i++) {
     if (!is_learnt(&own->cases.cases[i])) continue;
-    const pl_site_kin kin = kin_of(own, i);
-    uint32_t part = 0;
-    while (part < own->n_parts && memcmp(&own->kin[part], &kin, sizeof kin) != 0)
-      part++;
-    if (part == own->n_parts) own->kin[own->n_parts++] = kin;
-    own->parts[i] = part;
+    own->parts[i] = part_of(own, i);
+    if (own->parts[i] == own->n_parts) own->n_parts++;
   }
-  return pl_site_family_take(own->kin, own->n_parts, &own->arena, &own->family, own->error);
 }
 
 static void learn_times(session *own) {
@@ -124,9 +106,11 @@ static void learn_times(session *own) {
     pl_site_sums_add(&own->sums[own->parts[i]], &run);
   }
   const pl_site before = own->site;
-  pl_site_family_learn(&own->family, &own->prior, own->sums, own->prior.shared, own->sites);
-  own->site = own->n_parts > 0 ? own->sites[0] : own->prior;
-  memset(own->site.shared, 0, sizeof own->site.shared);
+  const pl_site_sums nothing = {.n = 0};
+  own->site = own->n_parts == 0 ? pl_site_posterior(&own->prior, &nothing)
+                                : pl_site_posterior_beside(&own->prior, &own->sums[0], own->sums + 1, own->n_parts - 1,
+                                                           own->prior.shared);
+  own->site.shared = 0;
   own->site.memory_bytes = before.memory_bytes;
   own->site.memory_sd_bytes = before.memory_sd_bytes;
   own->site.n_peaks = before.n_peaks;
@@ -173,7 +157,7 @@ static pl_code learn(session *own) {
     own->first_bytes[i] = own->cases.cases[i].predicted_mem_bytes;
   }
   learn_peaks(own);
-  PL_TRY(find_parts(own));
+  find_parts(own);
   for (int round = 0; round < ROUNDS; round++) {
     const pl_site before = own->site;
     learn_times(own);

@@ -8,7 +8,7 @@
 #include "core/system/output_file.h"
 #include "validation/fit/leave_runs_out.h"
 #include "validation/fit/site_prior.h"
-#include "validation/fit/site_shared.h"
+#include "validation/fit/site_relatives.h"
 #include "workloads/run/site_file.h"
 
 static void print_prior(const pl_site *prior) {
@@ -20,16 +20,6 @@ static void print_prior(const pl_site *prior) {
     else
       printf("%-18s %14.2f   %.2f to %.2f\n", pl_site_figure_names[i], exp(mean), exp(mean - half), exp(mean + half));
   }
-}
-
-static void print_shared(const pl_site *prior) {
-  double own = 1;
-  printf("of the variance, sites of one source share");
-  for (int kind = 0; kind < PL_SITE_KINDS; kind++) {
-    printf(" %.1f (%s%s)", prior->shared[kind], kind > 0 ? "one " : "", kind > 0 ? pl_site_kind_names[kind] : "all");
-    own -= prior->shared[kind];
-  }
-  printf(", %.1f is their own\n", own);
 }
 
 static void print_leaving(const char *what, const pl_leaving *leaving, bool suggests) {
@@ -69,13 +59,13 @@ static pl_code calibrate(const pl_calibrate_sites *options, pl_arena *arena, pl_
   PL_TRY(pl_csv_load(options->rows, arena, &csv, error));
   PL_TRY(pl_site_rows_take(&csv, arena, &rows, error));
   PL_TRY(pl_site_prior_take(&rows, UINT32_MAX, NULL, arena, &prior, error));
-  PL_TRY(pl_site_shared_take(&rows, UINT32_MAX, &prior, NULL, arena, prior.shared, error));
+  PL_TRY(pl_site_shared_take(&rows, UINT32_MAX, &prior, arena, &prior.shared, error));
   PL_TRY(pl_leave_runs_out(&rows, PL_LEAVE_BY_SITE, &prior, arena, &by_site, error));
   PL_TRY(pl_leave_runs_out(&rows, PL_LEAVE_BY_RELATIVES, &prior, arena, &by_relatives, error));
   PL_TRY(pl_leave_runs_out(&rows, PL_LEAVE_BY_SOURCE, &prior, arena, &by_source, error));
   printf("%u measured configurations of %u sites of %u sources\n\n", rows.n, rows.n_sites, rows.n_sources);
   print_prior(&prior);
-  print_shared(&prior);
+  printf("of the variance, sites of one source share %12.1f\n", prior.shared);
   print_leaving("sites (one GPU, software and precision of one source)", &by_site, true);
   print_leaving("sources, so many runs of each of their sites (but one)", &by_relatives, false);
   print_leaving("sources, whatever they ran on, as if each were one site", &by_source, true);

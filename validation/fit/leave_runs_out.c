@@ -6,7 +6,6 @@
 #include "core/base/split_mix.h"
 #include "validation/fit/site_prior.h"
 #include "validation/fit/site_relatives.h"
-#include "validation/fit/site_shared.h"
 #include "validation/statistics/statistics.h"
 #include "workloads/run/site_interval.h"
 
@@ -18,11 +17,9 @@ typedef struct group {
   uint32_t *parts;   /* the site of each, counted from 0; as if all were one: 0 */
   uint32_t n, n_parts;
   bool *is_known;
-  pl_site_kin *kin;   /* of each part */
-  pl_site_sums *sums; /* likewise */
-  pl_site *sites;
-  pl_site_family family;
-  double shared[PL_SITE_KINDS]; /* between parts */
+  pl_site_sums *sums; /* room for two per part */
+  pl_site *sites;     /* of each part */
+  double shared;      /* between parts */
 } group;
 
 typedef struct score {
@@ -49,11 +46,17 @@ static void draw(const group *g, uint32_t k, uint64_t *random) {
 
 /* Each part's site from its own known runs and, as relatives, the other parts'. */
 static void learn(const group *g, const pl_site *prior) {
+  pl_site_sums *relatives = g->sums + g->n_parts;
   for (uint32_t p = 0; p < g->n_parts; p++)
     g->sums[p] = (pl_site_sums){.n = 0};
   for (uint32_t i = 0; i < g->n; i++)
     if (g->is_known[i]) pl_site_sums_add(&g->sums[g->parts[i]], &g->runs[i]);
-  pl_site_family_learn(&g->family, prior, g->sums, g->shared, g->sites);
+  for (uint32_t p = 0; p < g->n_parts; p++) {
+    uint32_t n = 0;
+    for (uint32_t other = 0; other < g->n_parts; other++)
+      if (other != p && g->sums[other].n > 0) relatives[n++] = g->sums[other];
+    g->sites[p] = pl_site_posterior_beside(prior, &g->sums[p], relatives, n, g->shared);
+  }
 }
 
 static score score_of(const group *g, const pl_site *prior) {
@@ -134,14 +137,13 @@ static uint32_t part_of(const group *g, uint32_t i) {
   return g->n_parts;
 }
 
-static pl_code collect(const pl_site_rows *rows, pl_leave_by by, uint32_t which, pl_arena *arena, group *g,
-                       pl_error *error) {
+static bool collect(const pl_site_rows *rows, pl_leave_by by, uint32_t which, pl_arena *arena, group *g) {
   const pl_site_row **list = PL_TAKE(arena, const pl_site_row *, rows->n);
   *g = (group){.rows = list,
                .runs = PL_TAKE(arena, pl_site_run, rows->n),
                .parts = PL_TAKE(arena, uint32_t, rows->n),
                .is_known = PL_TAKE(arena, bool, rows->n)};
-  if (arena->failed) return pl_fail_memory(error, "the rows of sites");
+  if (arena->failed) return false;
   for (uint32_t i = 0; i < rows->n; i++)
     if (group_of(&rows->rows[i], by) == which) {
       list[g->n] = &rows->rows[i];
@@ -151,13 +153,9 @@ static pl_code collect(const pl_site_rows *rows, pl_leave_by by, uint32_t which,
     g->parts[i] = by == PL_LEAVE_BY_SOURCE ? 0 : part_of(g, i);
     if (g->parts[i] >= g->n_parts) g->n_parts = g->parts[i] + 1;
   }
-  g->kin = PL_TAKE(arena, pl_site_kin, g->n_parts);
-  g->sums = PL_TAKE(arena, pl_site_sums, g->n_parts);
+  g->sums = PL_TAKE(arena, pl_site_sums, 2 * g->n_parts);
   g->sites = PL_TAKE(arena, pl_site, g->n_parts);
-  if (arena->failed) return pl_fail_memory(error, "the rows of sites");
-  for (uint32_t i = 0; i < g->n; i++)
-    g->kin[g->parts[i]] = list[i]->kin;
-  return pl_site_family_take(g->kin, g->n_parts, arena, &g->family, error);
+  return !arena->failed;
 }
 
 static void summarise(scores *all, uint32_t n, pl_leaving *leaving) {
@@ -183,13 +181,13 @@ pl_code pl_leave_runs_out(const pl_site_rows *rows, pl_leave_by by, const pl_sit
   for (uint32_t which = 0; which < n_groups; which++) {
     group g;
     pl_arena_mark mark = pl_arena_mark_here(arena);
-    PL_TRY(collect(rows, by, which, arena, &g, error));
+    if (!collect(rows, by, which, arena, &g)) return pl_fail_memory(error, "the rows of sites");
     if (g.n >= PL_LEAVE_LEAST) {
       uint32_t source = g.rows[0]->source;
       if (!has_prior[source]) PL_TRY(pl_site_prior_take(rows, source, prior, arena, &priors[source], error));
       has_prior[source] = true;
-      if (g.n_parts > 1)
-        PL_TRY(pl_site_shared_take(rows, source, &priors[source], prior->shared, arena, g.shared, error));
+      g.shared = 1;
+      if (g.n_parts > 1) PL_TRY(pl_site_shared_take(rows, source, &priors[source], arena, &g.shared, error));
       leave(&g, by, &priors[source], leaving->n_groups++, &all);
     }
     pl_arena_release_to(arena, mark);

@@ -1,166 +1,161 @@
-/* See validation/fit/site_relatives.h. With P = c (x) S the covariance of all figures before any run and A the runs'
- * information, block by block, all that is asked for is in the factor of P^-1 + A. */
+/* See validation/fit/site_relatives.h. */
 #include "validation/fit/site_relatives.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "validation/statistics/positive_definite.h"
 
-enum { N = PL_SITE_COUNT };
+enum { N = PL_SITE_COUNT, TENTHS = 10 };
 static const double NEARLY_NOTHING = 1e-12; /* a variance: what is known already */
 
-pl_code pl_site_family_take(const pl_site_kin *kin, uint32_t n, pl_arena *arena, pl_site_family *family,
-                            pl_error *error) {
-  size_t all = (size_t)n * N, pairs = (size_t)n * n;
-  *family = (pl_site_family){.n = n,
-                             .kin = kin,
-                             .in_common = PL_TAKE(arena, double, pairs),
-                             .inverse = PL_TAKE(arena, double, pairs),
-                             .precision = PL_TAKE(arena, double, all *all),
-                             .at = PL_TAKE(arena, double, all),
-                             .one = PL_TAKE(arena, double, all),
-                             .mixtures = PL_TAKE(arena, pl_site_mixture, n)};
-  return arena->failed ? pl_fail_memory(error, "the sites of an owner") : PL_OK;
-}
-
-static double in_common(const pl_site_kin *a, const pl_site_kin *b, const double shared[PL_SITE_KINDS]) {
-  double sum = 0;
-  for (int kind = 0; kind < PL_SITE_KINDS; kind++)
-    sum += a->of[kind] == b->of[kind] ? shared[kind] : 0;
-  return sum;
-}
-
-/* c and its inverse; returns ln det c. */
-static double relate(const pl_site_family *own, const double shared[PL_SITE_KINDS]) {
-  uint32_t n = own->n;
-  for (uint32_t i = 0; i < n; i++)
-    for (uint32_t k = 0; k < n; k++)
-      own->in_common[i * n + k] = i == k ? 1 : in_common(&own->kin[i], &own->kin[k], shared);
-  bool good = pl_cholesky(own->in_common, (int)n);
-  PL_ASSERT(good);
-  for (uint32_t k = 0; k < n; k++) {
-    for (uint32_t i = 0; i < n; i++)
-      own->one[i] = i == k;
-    pl_cholesky_solve(own->in_common, (int)n, own->one, own->at);
-    for (uint32_t i = 0; i < n; i++)
-      own->inverse[i * n + k] = own->at[i];
-  }
-  return pl_cholesky_log_det(own->in_common, (int)n);
-}
-
-/* The inverse of the prior's covariance; returns ln det of the covariance. */
-static double precision_of(const pl_site *prior, double precision[N * N]) {
+/* The inverse of `share` of the prior's covariance, and the logarithm of its determinant. */
+static double precision_of(const pl_site *prior, double share, double precision[N * N]) {
   double factor[N * N];
   for (int i = 0; i < N; i++)
     for (int k = 0; k < N; k++)
-      factor[i * N + k] = prior->covariance[i][k] + (i == k ? NEARLY_NOTHING : 0);
+      factor[i * N + k] = share * prior->covariance[i][k] + (i == k ? NEARLY_NOTHING : 0);
   bool good = pl_cholesky(factor, N);
   PL_ASSERT(good);
   pl_cholesky_invert(factor, N, precision);
-  return pl_cholesky_log_det(factor, N);
+  return -pl_cholesky_log_det(factor, N);
 }
 
-/* What a site's runs add around the prior's mean: the pull, b; returns their square. */
-static double pull_of(const pl_site *prior, const pl_site_sums *sums, double weight, double pull[N]) {
-  double square = sums->yy;
+/* What is known of u, around the prior's mean: precision and precision times mean; and the logarithm of the probability
+ * of what it is known from, twice. */
+typedef struct knowledge {
+  double precision[N * N], pull[N], log_twice;
+} knowledge;
+
+static void learn(knowledge *own, const pl_site *prior, const double alone[N * N], double log_alone,
+                  const pl_site_sums *sums, int g) {
+  double a[N * N], b[N], both[N * N], inverse[N * N], at[N], weight = 1 / (pl_site_scatters[g] * pl_site_scatters[g]);
+  double square = sums->yy, pulled = 0;
   for (int i = 0; i < N; i++) {
     double known = 0;
-    for (int k = 0; k < N; k++)
+    for (int k = 0; k < N; k++) {
       known += sums->xx[i][k] * prior->mean[k];
-    pull[i] = weight * (sums->xy[i] - known);
+      a[i * N + k] = weight * sums->xx[i][k];
+      both[i * N + k] = a[i * N + k] + alone[i * N + k];
+    }
+    b[i] = weight * (sums->xy[i] - known);
     square += prior->mean[i] * (known - 2 * sums->xy[i]);
   }
-  return square;
-}
-
-/* own->precision becomes the factor of P^-1 + A, own->at the mean of all figures around the prior's under the scatter
- * g; returns the logarithm of the runs' probability, but for what no share changes. */
-static double solve(const pl_site_family *own, const pl_site *prior, const pl_site_sums *sums, double log_in_common,
-                    int g) {
-  uint32_t n = own->n, all = n * N;
-  double alone[N * N], weight = 1 / (pl_site_scatters[g] * pl_site_scatters[g]), log_twice = 0;
-  log_twice -= n * precision_of(prior, alone) + N * log_in_common;
-  for (uint32_t a = 0; a < n; a++) {
-    for (uint32_t b = 0; b <= a; b++)
-      for (uint32_t i = 0; i < N; i++)
-        for (uint32_t k = 0; k < N; k++)
-          own->precision[(a * N + i) * all + b * N + k] =
-              own->inverse[a * n + b] * alone[i * N + k] + (a == b ? weight * sums[a].xx[i][k] : 0);
-    log_twice -= weight * pull_of(prior, &sums[a], weight, &own->one[a * N]);
-    log_twice -= 2 * sums[a].n * log(pl_site_scatters[g]);
-  }
-  bool good = pl_cholesky(own->precision, (int)all);
+  bool good = pl_cholesky(both, N);
   PL_ASSERT(good);
-  pl_cholesky_solve(own->precision, (int)all, own->one, own->at);
-  log_twice -= pl_cholesky_log_det(own->precision, (int)all);
-  for (uint32_t i = 0; i < all; i++)
-    log_twice += own->one[i] * own->at[i];
-  return log_twice / 2;
-}
-
-/* The block of one site of the inverse. */
-static void covariance_of(const pl_site_family *own, uint32_t site, double covariance[N][N]) {
-  uint32_t all = own->n * N;
-  for (uint32_t k = 0; k < N; k++) {
-    for (uint32_t i = 0; i < all; i++)
-      own->one[i] = i == site * N + k;
-    pl_cholesky_solve(own->precision, (int)all, own->one, own->at);
-    for (uint32_t i = 0; i < N; i++)
-      covariance[i][k] = own->at[site * N + i];
-  }
-}
-
-/* Of all sites, or of those that have a negative constant of a step. */
-static void learn(const pl_site_family *own, const pl_site *prior, const pl_site_sums *sums, double log_in_common,
-                  bool only_negative, pl_site *sites) {
-  for (int g = 0; g < PL_SITE_SCATTERS; g++) {
-    double log_runs = log(prior->scatter_weight[g]) + solve(own, prior, sums, log_in_common, g);
-    for (uint32_t s = 0; s < own->n; s++) {
-      own->mixtures[s].logs[g] = log_runs;
-      for (uint32_t i = 0; i < N; i++)
-        own->mixtures[s].mean[g][i] = prior->mean[i] + own->at[s * N + i];
+  pl_cholesky_invert(both, N, inverse);
+  pl_cholesky_solve(both, N, b, at);
+  for (int i = 0; i < N; i++) {
+    double moved[N];
+    for (int k = 0; k < N; k++) {
+      moved[k] = 0;
+      for (int j = 0; j < N; j++)
+        moved[k] += a[i * N + j] * inverse[j * N + k];
     }
-    for (uint32_t s = 0; s < own->n; s++)
-      covariance_of(own, s, own->mixtures[s].covariance[g]);
+    own->pull[i] += b[i];
+    pulled += b[i] * at[i];
+    for (int k = 0; k < N; k++) {
+      double taken = 0;
+      for (int j = 0; j < N; j++)
+        taken += moved[j] * a[j * N + k];
+      own->precision[i * N + k] += a[i * N + k] - taken;
+      own->pull[i] -= moved[k] * b[k];
+    }
   }
-  for (uint32_t s = 0; s < own->n; s++) {
-    if (only_negative && sites[s].mean[PL_SITE_step] >= 0) continue;
-    sites[s] = pl_site_mixed(prior, &own->mixtures[s]);
-    sites[s].n_runs = (uint32_t)sums[s].n;
-    if (only_negative) sites[s].mean[PL_SITE_step] = 0;
-  }
+  own->log_twice +=
+      log_alone - pl_cholesky_log_det(both, N) + pulled - weight * square - 2 * sums->n * log(pl_site_scatters[g]);
 }
 
-void pl_site_family_learn(const pl_site_family *family, const pl_site *prior, const pl_site_sums *sums,
-                          const double shared[PL_SITE_KINDS], pl_site *sites) {
-  double n_runs = 0;
-  for (uint32_t s = 0; s < family->n; s++) {
-    n_runs += sums[s].n;
-    sites[s] = *prior;
+/* The prior of a site whose relatives are known, under the scatter `g`: mean and covariance; returns the logarithm of
+ * the relatives' probability. */
+static double beside(pl_site *prior, const pl_site_sums *relatives, uint32_t n, double shared, int g) {
+  knowledge own = {.pull = {0}};
+  double alone[N * N], log_alone = precision_of(prior, 1 - shared, alone), u[N], spread[N * N];
+  own.log_twice = precision_of(prior, shared, own.precision);
+  for (uint32_t r = 0; r < n; r++)
+    learn(&own, prior, alone, log_alone, &relatives[r], g);
+  bool good = pl_cholesky(own.precision, N);
+  PL_ASSERT(good);
+  pl_cholesky_solve(own.precision, N, own.pull, u);
+  pl_cholesky_invert(own.precision, N, spread);
+  own.log_twice -= pl_cholesky_log_det(own.precision, N);
+  for (int i = 0; i < N; i++) {
+    own.log_twice += own.pull[i] * u[i];
+    prior->mean[i] += u[i];
+    for (int k = 0; k < N; k++)
+      prior->covariance[i][k] = spread[i * N + k] + (1 - shared) * prior->covariance[i][k];
   }
-  if (n_runs <= 0) return;
-  if (family->n == 1) {
-    sites[0] = pl_site_posterior(prior, &sums[0]);
-    return;
-  }
-  double log_in_common = relate(family, shared);
-  learn(family, prior, sums, log_in_common, false, sites);
-  bool is_negative = false;
-  for (uint32_t s = 0; s < family->n; s++)
-    is_negative |= sites[s].mean[PL_SITE_step] < 0;
-  if (!is_negative) return;
-  const pl_site without = pl_site_without_step(prior);
-  learn(family, &without, sums, log_in_common, true, sites);
+  return own.log_twice / 2;
 }
 
-double pl_site_family_evidence(const pl_site_family *family, const pl_site *prior, const pl_site_sums *sums,
-                               const double shared[PL_SITE_KINDS]) {
-  double logs[PL_SITE_SCATTERS], most = -INFINITY, sum = 0, log_in_common = relate(family, shared);
+static pl_site mix(const pl_site *prior, const pl_site_sums *own, const pl_site_sums *relatives, uint32_t n,
+                   double shared) {
+  pl_site_mixture mixture;
   for (int g = 0; g < PL_SITE_SCATTERS; g++) {
-    logs[g] = log(prior->scatter_weight[g]) + solve(family, prior, sums, log_in_common, g);
+    pl_site near = *prior;
+    double log_relatives = beside(&near, relatives, n, shared, g);
+    mixture.logs[g] = log(prior->scatter_weight[g]) + log_relatives +
+                      pl_site_posterior_given(&near, own, g, mixture.mean[g], mixture.covariance[g]);
+  }
+  return pl_site_mixed(prior, &mixture);
+}
+
+pl_site pl_site_posterior_beside(const pl_site *prior, const pl_site_sums *own, const pl_site_sums *relatives,
+                                 uint32_t n, double shared) {
+  if (n == 0) return pl_site_posterior(prior, own);
+  pl_site site = mix(prior, own, relatives, n, shared);
+  if (site.mean[PL_SITE_step] < 0) {
+    pl_site without = pl_site_without_step(prior);
+    site = mix(&without, own, relatives, n, shared);
+    site.mean[PL_SITE_step] = 0;
+  }
+  site.n_runs = (uint32_t)own->n;
+  return site;
+}
+
+/* ---- how much is shared ---- */
+
+/* Of all runs of a source, twice the logarithm of their probability but for what no share changes. */
+static double log_evidence(const pl_site *prior, const pl_site_sums *sums, uint32_t n, double shared) {
+  double logs[PL_SITE_SCATTERS], most = -INFINITY, sum = 0;
+  for (int g = 0; g < PL_SITE_SCATTERS; g++) {
+    pl_site near = *prior;
+    logs[g] = log(prior->scatter_weight[g]) + beside(&near, sums, n, shared, g);
     most = fmax(most, logs[g]);
   }
   for (int g = 0; g < PL_SITE_SCATTERS; g++)
     sum += exp(logs[g] - most);
   return most + log(sum);
+}
+
+/* Of the sites of `source` those that have runs, side by side. */
+static uint32_t sites_of(const pl_site_rows *rows, uint32_t source, pl_site_sums *sums) {
+  uint32_t n = 0;
+  memset(sums, 0, rows->n_sites * sizeof *sums);
+  for (uint32_t i = 0; i < rows->n; i++)
+    if (rows->rows[i].source == source) pl_site_sums_add(&sums[rows->rows[i].site], &rows->rows[i].run);
+  for (uint32_t s = 0; s < rows->n_sites; s++)
+    if (sums[s].n > 0) sums[n++] = sums[s];
+  for (uint32_t s = 0; s < n; s++)
+    pl_site_sums_weaken(&sums[s]);
+  return n;
+}
+
+pl_code pl_site_shared_take(const pl_site_rows *rows, uint32_t without, const pl_site *prior, pl_arena *arena,
+                            double *shared, pl_error *error) {
+  pl_arena_mark mark = pl_arena_mark_here(arena);
+  pl_site_sums *sums = PL_TAKE(arena, pl_site_sums, rows->n_sites);
+  if (sums == NULL) return pl_fail_memory(error, "what sites share");
+  double total[TENTHS + 1] = {0};
+  for (uint32_t source = 0; source < rows->n_sources; source++) {
+    uint32_t n = source == without ? 0 : sites_of(rows, source, sums);
+    for (int t = 0; t <= TENTHS && n > 1; t++)
+      total[t] += log_evidence(prior, sums, n, (double)t / TENTHS);
+  }
+  int best = 0;
+  for (int t = 1; t <= TENTHS; t++)
+    if (total[t] > total[best]) best = t;
+  *shared = (double)best / TENTHS;
+  pl_arena_release_to(arena, mark);
+  return PL_OK;
 }

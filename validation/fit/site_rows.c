@@ -17,8 +17,7 @@ typedef struct reading {
   const pl_csv *csv;
   pl_arena *arena;
   uint32_t numbers[N_NUMBERS], texts[N_TEXTS], sensitivities[PL_SITE_COUNT];
-  pl_hash_index sources, sites, kinds[PL_SITE_KINDS];
-  uint32_t n_kinds[PL_SITE_KINDS];
+  pl_hash_index sources, sites;
   const char **source_names;
 } reading;
 
@@ -78,16 +77,7 @@ static pl_code place(reading *own, uint32_t row, pl_site_rows *rows, pl_site_row
   uint32_t n_before = rows->n_sources;
   into->source = index_of(&own->sources, source, &rows->n_sources, own->arena);
   into->site = index_of(&own->sites, site, &rows->n_sites, own->arena);
-  const char *const kinds[PL_SITE_KINDS] = {[PL_SITE_KIND_owner] = source,
-                                            [PL_SITE_KIND_gpu] = cells[DEVICE],
-                                            [PL_SITE_KIND_software] = cells[FRAMEWORK],
-                                            [PL_SITE_KIND_precision] = cells[PRECISION]};
-  bool full = into->source == UINT32_MAX || into->site == UINT32_MAX;
-  for (int kind = 0; kind < PL_SITE_KINDS && !full; kind++) {
-    into->kin.of[kind] = index_of(&own->kinds[kind], kinds[kind], &own->n_kinds[kind], own->arena);
-    full = into->kin.of[kind] == UINT32_MAX;
-  }
-  if (full) return pl_fail_memory(error, own->csv->name);
+  if (into->source == UINT32_MAX || into->site == UINT32_MAX) return pl_fail_memory(error, own->csv->name);
   if (rows->n_sources > n_before) own->source_names[n_before] = source;
   return PL_OK;
 }

@@ -4,7 +4,7 @@
 #define PL_VALIDATION_SITE_ROWS_H
 
 #include "core/text/csv.h"
-#include "validation/fit/site_relatives.h"
+#include "validation/fit/site_posterior.h"
 
 typedef struct pl_site_row {
   pl_site_run run;     /* y is ln(measured / predicted) */
@@ -12,7 +12,6 @@ typedef struct pl_site_row {
   double memory_bytes; /* measured - predicted peak; NaN: none was measured */
   uint32_t source;     /* who published it */
   uint32_t site;       /* one GPU, software (as its rows name it) and precision of one source */
-  pl_site_kin kin;     /* its numbers: two of one source with a number in common have that in common */
 } pl_site_row;
 
 typedef struct pl_site_rows {

@@ -6,6 +6,7 @@
 #include "core/base/status.h"
 
 bool pl_cholesky(double *a, int n) {
+  PL_ASSERT(n <= PL_DEFINITE_MOST);
   for (int i = 0; i < n; i++) {
     for (int k = 0; k <= i; k++) {
       double sum = a[i * n + k];
@@ -47,7 +48,6 @@ void pl_cholesky_solve(const double *factor, int n, const double *b, double *x) 
 }
 
 void pl_cholesky_invert(const double *factor, int n, double *inverse) {
-  PL_ASSERT(n <= PL_DEFINITE_MOST);
   double unit[PL_DEFINITE_MOST], column[PL_DEFINITE_MOST];
   for (int k = 0; k < n; k++) {
     for (int i = 0; i < n; i++)

@@ -13,12 +13,6 @@ const char *const pl_site_figure_names[PL_SITE_COUNT + 1] = {
 #undef PL_SITE_NAME
 };
 
-const char *const pl_site_kind_names[PL_SITE_KINDS + 1] = {
-#define PL_SITE_NAME(name) [PL_SITE_KIND_##name] = #name,
-    PL_SITE_IN_COMMON(PL_SITE_NAME)
-#undef PL_SITE_NAME
-};
-
 const double pl_site_scatters[PL_SITE_SCATTERS] = {0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28};
 
 /* ---- the cluster ---- */

@@ -45,26 +45,12 @@ enum { PL_SITE_SCATTERS = 8 };
 #define PL_SITE_HALF 1.2816
 extern const double pl_site_scatters[PL_SITE_SCATTERS];
 
-/* What two sites can have in common; what is left of the variance is each one's own. */
-/* clang-format off */
-#define PL_SITE_IN_COMMON(X) X(owner) X(gpu) X(software) X(precision)
-/* clang-format on */
-
-typedef enum pl_site_kind {
-#define PL_SITE_ENUM(name) PL_SITE_KIND_##name,
-  PL_SITE_IN_COMMON(PL_SITE_ENUM)
-#undef PL_SITE_ENUM
-      PL_SITE_KINDS
-} pl_site_kind;
-
-extern const char *const pl_site_kind_names[PL_SITE_KINDS + 1]; /* "software"; NULL ends them */
-
 typedef struct pl_site {
   double mean[PL_SITE_COUNT];
   double covariance[PL_SITE_COUNT][PL_SITE_COUNT];
   double scatter_weight[PL_SITE_SCATTERS]; /* of each standard deviation; their sum is 1 */
-  double shared[PL_SITE_KINDS]; /* of a prior: the parts of its variance that sites with this in common share */
-  double memory_bytes;          /* beside the tensors; negative: less than the framework's profile has */
+  double shared;                           /* of a prior: the part of its variance that an owner's sites share */
+  double memory_bytes;                     /* beside the tensors; negative: less than the framework's profile has */
   double memory_sd_bytes, memory_scatter_bytes; /* of that; and of a run's peak around it */
   uint32_t n_runs, n_peaks;                     /* that it was learnt from; 0: what is known before any run */
   uint64_t digest;                              /* of the file */

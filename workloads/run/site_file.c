@@ -70,21 +70,6 @@ static pl_code read_scatter(const pl_document *document, const pl_node *root, pl
   return pl_document_fail(document, list, error, "the weights of 'scatter' add up to %g, not to 1", sum);
 }
 
-static pl_code read_shared(const pl_document *document, const pl_node *root, pl_site *site, pl_error *error) {
-  if (pl_node_get(root, "shared") == NULL) return PL_OK;
-  const pl_node *shared;
-  double sum = 0;
-  PL_TRY(pl_profile_object(document, root, "shared", &shared, error));
-  PL_TRY(pl_profile_check_keys(document, shared, pl_site_kind_names, error));
-  for (int kind = 0; kind < PL_SITE_KINDS; kind++) {
-    PL_TRY(pl_profile_within(document, shared, pl_site_kind_names[kind], 0, 1, &site->shared[kind], error));
-    sum += site->shared[kind];
-  }
-  if (sum < 1) return PL_OK;
-  return pl_document_fail(document, shared, error, "'shared' adds up to %g: less than 1, what is left is a site's own",
-                          sum);
-}
-
 static pl_code read_site(const pl_document *document, pl_site *site, pl_error *error) {
   static const char *const known[] = {"about",   "runs",   "peaks",  "figures", "covariance",
                                       "scatter", "shared", "memory", NULL};
@@ -102,7 +87,8 @@ static pl_code read_site(const pl_document *document, pl_site *site, pl_error *e
     PL_TRY(read_figure(document, figures, figure, site, error));
   PL_TRY(read_covariance(document, root, site, error));
   PL_TRY(read_scatter(document, root, site, error));
-  PL_TRY(read_shared(document, root, site, error));
+  if (pl_node_get(root, "shared") != NULL)
+    PL_TRY(pl_profile_within(document, root, "shared", 0, 1, &site->shared, error));
   PL_TRY(pl_profile_object(document, root, "memory", &memory, error));
   PL_TRY(pl_profile_check_keys(document, memory, known_memory, error));
   PL_TRY(pl_node_number(document, memory, "bytes", &site->memory_bytes, error));
@@ -184,18 +170,6 @@ static void write_doubt(pl_json *json, const pl_site *site) {
   pl_json_close_array(json);
 }
 
-static void write_shared(pl_json *json, const pl_site *site) {
-  double sum = 0;
-  for (int kind = 0; kind < PL_SITE_KINDS; kind++)
-    sum += site->shared[kind];
-  if (!(sum > 0)) return;
-  pl_json_key(json, "shared");
-  pl_json_open_object(json);
-  for (int kind = 0; kind < PL_SITE_KINDS; kind++)
-    pl_json_put_number(json, pl_site_kind_names[kind], site->shared[kind]);
-  pl_json_close_object(json);
-}
-
 void pl_site_write(FILE *stream, const pl_site *site, const char *about) {
   pl_json json;
   pl_json_init(&json, stream, true);
@@ -205,7 +179,7 @@ void pl_site_write(FILE *stream, const pl_site *site, const char *about) {
   pl_json_put_integer(&json, "peaks", site->n_peaks);
   write_figures(&json, site);
   write_doubt(&json, site);
-  write_shared(&json, site);
+  if (site->shared > 0) pl_json_put_number(&json, "shared", site->shared);
   pl_json_key(&json, "memory");
   pl_json_open_object(&json);
   pl_json_put_number(&json, "bytes", site->memory_bytes);

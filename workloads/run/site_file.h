@@ -5,8 +5,7 @@
  *    "figures": {"compute": {"factor": 1.12, "half_width": 0.05}, ... "step": {"seconds": 0.01, "half_width": 0.02}},
  *    "covariance": [[8 numbers] x 8],                  of ln(factor) and seconds, in the order of the figures
  *    "scatter": [{"sd": 0.01, "weight": 0.1}, ...],    of ln(time) around them: PL_SITE_SCATTERS entries
- *    "shared": {"owner": 0.1, "gpu": 0.1, "software": 0.3, "precision": 0.1},    sites.json: of the covariance, what
- *                                                      sites with this in common share; none: nothing
+ *    "shared": 0.6,                                    sites.json: of the covariance, what an owner's sites share
  *    "memory": {"bytes": 1e9, "sd": 2e9, "scatter": 1e9}}
  *
  * half_width (80 %) is for the reader: it follows from the covariance.
