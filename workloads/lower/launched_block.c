@@ -13,7 +13,7 @@
 #include "workloads/lower/lowering.h"
 
 bool pl_block_is_launched(const pl_model *model, pl_block_kind kind, const pl_block_shard *shard) {
-  const bool shares_heads = model->attention.n_kv_heads < shard->tmp;
+  const bool latent = model->attention.kv_rank > 0, shares_heads = !latent && model->attention.n_kv_heads < shard->tmp;
   /* Layers are of their part; a batch norm with its ReLU is one kernel on the walk alone. */
   bool fuses = kind == PL_BLOCK_CHAIN && pl_framework_or_ideal(shard->framework)->kernels.fuses_batch_norm;
   if (model->unlike.parts != NULL) return kind != PL_BLOCK_LAYER && !fuses;

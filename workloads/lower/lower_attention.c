@@ -255,7 +255,8 @@ void pl_lower_hold(pl_tape *tape, uint32_t tensor) {
   tape->forward[tape->n_forward - 1].inputs[PL_OP_INPUTS - 1] = tensor;
 }
 
-void pl_lower_core(pl_lowering *to, const pl_core *core, uint32_t qkv) {
+/* On packed queries, keys and values. */
+static void lower_core(pl_lowering *to, const pl_core *core, uint32_t qkv) {
   pl_tape *tape = to->tape;
   int64_t d = pl_lower_extent(to, core->q, 'd'), value = pl_lower_extent(to, core->v, 'e');
   double heads = pl_lower_whole(to, core->q, 'g') * pl_lower_whole(to, core->q, 'r');
@@ -273,7 +274,8 @@ void pl_lower_core(pl_lowering *to, const pl_core *core, uint32_t qkv) {
   tape->of = tape->head;
 }
 
-void pl_lower_heads(pl_lowering *to, const pl_core *core) {
+/* Numbers of heads on this rank. */
+static void note_heads(pl_lowering *to, const pl_core *core) {
   to->tape->heads = pl_lower_extent(to, core->q, 'g') * pl_lower_extent(to, core->q, 'r');
   to->tape->kv_heads = pl_lower_extent(to, core->k, 'g');
 }
@@ -287,12 +289,12 @@ bool pl_lower_attention(pl_lowering *to, int32_t op) {
   attention_ops of;
   if (!find(to, op, &of)) return false;
   pl_tape *tape = to->tape;
-  pl_lower_heads(to, &of.core);
+  note_heads(to, &of.core);
   uint32_t product = packed_product(to, &of), qkv = product;
   if (copies_heads(tape, &of)) qkv = copied_qkv(tape, qkv);
   if (of.q.norm != PL_IR_NONE) qkv = normed_heads(to, of.q.norm, qkv);
   if (of.q.rotary != PL_IR_NONE) rotary(tape, qkv);
-  pl_lower_core(to, &of.core, qkv);
+  lower_core(to, &of.core, qkv);
   if (tape->queries != PL_NONE) pl_lower_hold(tape, product);
   for (int32_t i = op; i < of.core.op; i++) /* nothing else is written down in between */
     pl_lower_done(to, i);

@@ -148,6 +148,6 @@ static void linear(pl_lowering *to, int32_t op) {
 }
 
 void pl_lower_product(pl_lowering *to, int32_t op) {
-  if (pl_lower_attention(to, op) || pl_lower_latent(to, op) || pl_lower_mlp(to, op) || pl_lower_gate(to, op)) return;
+  if (pl_lower_attention(to, op) || pl_lower_mlp(to, op) || pl_lower_gate(to, op)) return;
   linear(to, op);
 }

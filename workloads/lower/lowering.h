@@ -95,7 +95,6 @@ uint32_t pl_lower_norm_row(pl_tape *tape, uint32_t like, const char *name, pl_te
 bool pl_lower_attention(pl_lowering *to, int32_t op);
 bool pl_lower_mlp(pl_lowering *to, int32_t op);
 bool pl_lower_join(pl_lowering *to, int32_t op); /* one that begins with an addition */
-bool pl_lower_latent(pl_lowering *to, int32_t op);
 bool pl_lower_gate(pl_lowering *to, int32_t op);
 /* An MLP's ops from its (up) projection to what its last product reads; PL_IR_NONE = none. */
 typedef struct pl_mlp_ops {
@@ -114,10 +113,6 @@ typedef struct pl_core {
 } pl_core;
 /* Whether `op` is the last of one. */
 bool pl_lower_find_core(const pl_lowering *to, int32_t op, pl_core *core);
-/* Numbers of heads, as `core` has them on this rank. */
-void pl_lower_heads(pl_lowering *to, const pl_core *core);
-/* It on packed queries, keys and values. */
-void pl_lower_core(pl_lowering *to, const pl_core *core, uint32_t qkv);
 /* The fused kernels of a sequence that is cut over ranks (lower_context.c). */
 void pl_lower_context(pl_lowering *to, const pl_core *core, uint32_t qkv, uint32_t context, uint32_t log_sum,
                       double flops);
