@@ -408,6 +408,10 @@ static void run_native(pl_engine *engine) {
     pl_engine_flush(engine, now);
     if (engine->watch != NULL && engine->watch->n_due > 0) pl_watch_look(engine, now);
     if (engine->keep_is_due) pl_fork_keep(engine, now);
+    if (engine->watch != NULL && engine->watch->is_missed && !engine->options.plays_on && pl_watch_has_failed(engine)) {
+      engine->has_failed = true;
+      return;
+    }
   }
 }
 

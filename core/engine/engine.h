@@ -54,6 +54,7 @@ typedef struct pl_engine_options {
   const pl_lanes *lanes; /* of the graph: the result is that of longer lists; NULL: that of the graph */
   uint64_t n_more;       /* periods by which each phase of the lists is longer */
   bool drifts;           /* every lane may have a pace of its own; else the state of the whole run has to come back */
+  bool plays_on;         /* tests: also when it is known that the state does not come back */
   uint64_t left_out;     /* tests: fields of the state (core/graph/run_state.h) that are not compared */
   /* Native loop only; NULL: begins at tick 0, and keeps nothing. `from` is of another graph, of which it is not known
    * whether its heads are alike; `heads` are those of this graph, and those that `keeps` was made with. */
@@ -114,7 +115,8 @@ typedef struct pl_engine_result {
    * these. */
   bool is_whole;
   int n_phases;
-  uint32_t distance[PL_LANE_PHASES]; /* periods after which the state came back, by phase; 0: it did not */
+  /* Periods after which the state came back, by phase; 0: it did not, and the run may have been broken off there. */
+  uint32_t distance[PL_LANE_PHASES];
   bool runs_apart; /* it did not, and the lanes are regular at different paces: it will not for long */
   double lag;      /* it did not: how much slower, per period, the slowest lane was than the fastest one, as a share */
   pl_drift_doubt doubt; /* with `drifts`: why not */

@@ -329,6 +329,7 @@ static void move_watch(moving *own) {
     to->phase = kept->phase;
     to->next = kept->next;
     to->awaited = PL_NONE;
+    watch->is_missed |= kept->n_leaps == 0;
     to->n_events = kept->n_events;
     memcpy(to->leaps, kept->leaps, sizeof to->leaps);
     memcpy(to->distance, kept->distance, sizeof to->distance);

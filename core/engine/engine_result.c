@@ -142,8 +142,8 @@ static pl_code account(pl_engine *engine, pl_engine_result *result, pl_error *er
 
 pl_code pl_engine_finish(pl_engine *engine, pl_engine_result *result, pl_error *error) {
   PL_TRY(check_makespan(engine->makespan, error));
-  if (!pl_engine_is_done(engine)) return report_stuck(engine, error);
-  bool is_whole = leap(engine);
+  if (!engine->has_failed && !pl_engine_is_done(engine)) return report_stuck(engine, error);
+  bool is_whole = !engine->has_failed && leap(engine);
   *result = (pl_engine_result){.is_whole = is_whole,
                                .n_taken_over = engine->n_taken_over,
                                .makespan = engine->drift != NULL ? pl_drift_makespan(engine) : engine->makespan};

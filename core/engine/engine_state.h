@@ -129,6 +129,7 @@ struct pl_engine {
   uint32_t n_spans;
   const uint8_t *is_edge; /* per row: when one has started, what was asked for is kept; NULL: nothing is to be kept */
   bool keep_is_due;
+  bool has_failed; /* it was broken off: the state of an island has not come back */
   uint32_t n_taken_over;
   pl_leaps leaps;    /* that the results tell of */
   pl_ticks makespan; /* so far */
@@ -210,6 +211,9 @@ void pl_ready_streams_start(pl_engine *engine, pl_ticks now);
 bool pl_watch_take(pl_engine *engine);
 /* The tick is drained. */
 void pl_watch_look(pl_engine *engine, pl_ticks now);
+/* Where watch->is_missed: the first phase of an island has shown no recurrence at all, and all that is told of such
+ * runs (pl_watch_lag, pl_watch_runs_apart) is known, so that the rest of the run would be in vain. */
+bool pl_watch_has_failed(pl_engine *engine);
 /* In engine_words.c. */
 void pl_watch_write_state(pl_engine *engine, pl_run_state *state);
 /* The run is over: of the islands that did not leap the greatest difference in pace between two lanes when their first

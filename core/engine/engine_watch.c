@@ -235,6 +235,7 @@ static void look(pl_engine *engine, uint32_t island, pl_ticks now) {
     while ((own->awaited = next_task(watch, own)) != PL_NONE && engine->finish[own->awaited] <= now)
       passed = own->next++;
     if (passed != PL_NONE && !is_leapt(own)) note_mark(engine, island, passed, now);
+    if (own->awaited == PL_NONE && own->n_leaps == 0) watch->is_missed = true;
     if (own->awaited != PL_NONE || own->phase + 1 >= watch->lanes.n_phases) return;
     own->phase++;
     own->next = 0;
@@ -254,6 +255,30 @@ void pl_watch_look(pl_engine *engine, pl_ticks now) {
 static pl_ticks start_of_period(const pl_engine *engine, const pl_lane *lane, uint32_t period) {
   const pl_lanes *lanes = &engine->watch->lanes;
   return engine->start[lanes->first_task[lane->first + lane->phases[0].from + period * lanes->period[0]]];
+}
+
+/* What is asked of an island that has not leapt is known. */
+static bool last_periods_began(const pl_engine *engine, pl_watched *own) {
+  const pl_lanes *lanes = &engine->watch->lanes;
+  for (; own->n_began < own->n_lanes; own->n_began++) {
+    const pl_lane *lane = &lanes->lanes[own->lanes[own->n_began]];
+    uint32_t n = (lane->phases[0].to - lane->phases[0].from) / lanes->period[0];
+    if (n > 0 && start_of_period(engine, lane, n - 1) == PL_TICKS_NEVER) return false;
+  }
+  return true;
+}
+
+bool pl_watch_has_failed(pl_engine *engine) {
+  pl_watch *watch = engine->watch;
+  bool has_failed = false;
+  for (uint32_t island = 0; island < watch->islands.n; island++) {
+    pl_watched *own = &watch->watched[island];
+    if (own->n_leaps > 0) continue;
+    if ((own->phase == 0 && own->awaited != PL_NONE) || !last_periods_began(engine, own)) return false;
+    has_failed |= own->distance[0] == 0;
+  }
+  watch->is_missed = has_failed; /* else other phases matter, and the run goes on to its end */
+  return has_failed;
 }
 
 static bool runs_apart(const pl_engine *engine, const pl_watched *own) {

@@ -55,6 +55,7 @@ typedef struct pl_watched {
   uint32_t distance[PL_LANE_PHASES]; /* marks after which the state came back; 0: it did not */
   pl_island_leap leaps[PL_LANE_PHASES];
   uint32_t n_leaps; /* as many as phases were leapt in, from the first one on */
+  uint32_t n_began; /* so many of its lanes have begun the last period of their first phase */
 } pl_watched;
 
 typedef struct pl_watch {
@@ -62,6 +63,7 @@ typedef struct pl_watch {
   pl_islands islands;
   pl_watched *watched;                 /* per island */
   uint32_t due[PL_ISLANDS_MAX], n_due; /* islands whose awaited task has ended in this tick */
+  bool is_missed;                      /* an island has come through a phase and has not leapt */
 } pl_watch;
 
 static inline uint32_t pl_watch_island(const pl_watch *watch, uint32_t task) {

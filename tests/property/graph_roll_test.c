@@ -20,7 +20,7 @@
 enum { MOST_MORE = 60 };
 
 typedef struct tally {
-  uint32_t n_cases, n_short, n_rolled, n_skew, n_shorter, n_refused;
+  uint32_t n_cases, n_short, n_rolled, n_skew, n_shorter, n_refused, n_failed, n_lagging;
   uint32_t schedules[PL_SCHEDULE_COUNT], shorts[PL_SCHEDULE_COUNT];
 } tally;
 
@@ -111,6 +111,28 @@ static void try_short(pl_simulation *own, int32_t more, tally *all) {
   assert_same_graph(&rolled, &own->compiled.graph);
 }
 
+/* Runs whose state does not come back are broken off; what is told of them is that of the whole run. */
+static void assert_same_failure(const pl_simulation *own, const pl_compiled *few, tally *all) {
+  pl_engine_options engine = {.lanes = &few->lanes, .n_more = few->n_more, .plays_on = true};
+  pl_engine_result whole, broken_off;
+  assert_int_equal(pl_simulate_graph(&few->graph, own->options, &engine, own->arena, &whole, own->error), PL_OK);
+  engine.plays_on = false;
+  assert_int_equal(pl_simulate_graph(&few->graph, own->options, &engine, own->arena, &broken_off, own->error), PL_OK);
+  assert_int_equal(broken_off.is_whole, whole.is_whole);
+  assert_true(broken_off.lag == whole.lag);
+  assert_int_equal(broken_off.runs_apart, whole.runs_apart);
+  bool recurs = true, recurred = true;
+  for (int phase = 0; phase < whole.n_phases; phase++) {
+    recurs &= whole.distance[phase] > 0;
+    recurred &= broken_off.distance[phase] > 0;
+  }
+  assert_int_equal(recurred, recurs);
+  for (int phase = 0; phase < whole.n_phases && recurs; phase++)
+    assert_int_equal(broken_off.distance[phase], whole.distance[phase]);
+  all->n_failed += !whole.is_whole;
+  all->n_lagging += whole.lag > 0;
+}
+
 static void compare(pl_simulation *own, tally *all) {
   pl_graph rolled;
   int32_t leapt = pl_leap_search_rolled(&own->program);
@@ -121,6 +143,7 @@ static void compare(pl_simulation *own, tally *all) {
   if (few.n_more == 0) return;
   all->n_short++;
   all->shorts[own->strategy->schedule]++;
+  assert_same_failure(own, &few, all);
   if (!pl_graph_roll(&few.graph, &few.lanes, few.n_more, own->arena, &rolled)) return;
   all->n_rolled++;
   all->n_skew += rolled.roll.is_skew;
@@ -175,12 +198,14 @@ static void test_rolled_graphs_are_the_whole_ones(void **state) {
       "%u cases, %u with microbatches left out, %u of them rolled, %u with lanes of unlike numbers of tasks\n",
       all.n_cases, all.n_short, all.n_rolled, all.n_skew);
   print_message("%u shorter ones, %u of them refused\n", all.n_shorter, all.n_refused);
+  print_message("%u whose state did not come back, %u with lanes that lag\n", all.n_failed, all.n_lagging);
   for (int schedule = 0; schedule < PL_SCHEDULE_COUNT; schedule++)
     print_message("%s: %u of %u\n", pl_schedule_name((pl_schedule_kind)schedule), all.schedules[schedule],
                   all.shorts[schedule]);
   if (TEST_IS_SANITIZED || test_number("PACELINE_CASES", 0) > 0) return;
   assert_int_equal(all.n_rolled, all.n_short);
   assert_in_range(all.n_refused, 1, all.n_shorter - 1);
+  assert_true(all.n_failed > 0 && all.n_lagging > 0);
   assert_true(all.n_skew > 0 && all.schedules[PL_SCHEDULE_1F1B] > 0 && all.schedules[PL_SCHEDULE_GPIPE] > 0 &&
               all.schedules[PL_SCHEDULE_INTERLEAVED] > 0);
 }
