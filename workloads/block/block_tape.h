@@ -53,13 +53,11 @@ typedef enum pl_tape_rule {
   PL_RULE_SOFTMAX,
   PL_RULE_CONTEXT,
   PL_RULE_POSITIONS,
-  PL_RULE_NEXT_SENTENCE_LOSS,
   PL_RULE_CONVOLUTION,
   PL_RULE_BATCH_NORM,
   PL_RULE_BATCH_NORM_RELU, /* with the ReLU, and the sum of `second` in front of it */
   PL_RULE_RELU,            /* the derivative needs the output */
-  PL_RULE_MAX_POOL,        /* the derivative needs both */
-  PL_RULE_MEAN_LOSS        /* every element's gradient is the same number */
+  PL_RULE_MAX_POOL         /* the derivative needs both */
 } pl_tape_rule;
 
 typedef enum pl_parallel {

@@ -34,7 +34,7 @@ pl_lowers pl_lowers_of(pl_ir_kernel_kind kernels) {
   case PL_IR_KERNELS_REARRANGEMENT:
     return pl_lower_rearranged;
   case PL_IR_KERNELS_SUM:
-    return pl_lower_sum;
+    return pl_lower_sweep;
   case PL_IR_KERNELS_TOP_K:
     return pl_lower_top_k;
   case PL_IR_KERNELS_SPREAD:
@@ -42,9 +42,9 @@ pl_lowers pl_lowers_of(pl_ir_kernel_kind kernels) {
   case PL_IR_KERNELS_EMBEDDING: /* of positions: where they are added */
     return pl_lower_nothing;
   case PL_IR_KERNELS_CROSS_ENTROPY:
-    return pl_lower_cross_entropy;
+    return pl_lower_sweep;
   case PL_IR_KERNELS_CAST:
-    return pl_lower_cast;
+    return pl_lower_sweep;
   }
   PL_ASSERT(!"a kind of kernels");
   return pl_lower_sweep;

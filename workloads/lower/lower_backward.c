@@ -300,13 +300,11 @@ static const pl_backs kernels[] = {[PL_RULE_LINEAR] = pl_back_linear,
                                    [PL_RULE_SOFTMAX] = pl_back_softmax,
                                    [PL_RULE_CONTEXT] = pl_back_context,
                                    [PL_RULE_POSITIONS] = pl_back_positions,
-                                   [PL_RULE_NEXT_SENTENCE_LOSS] = pl_back_next_sentence,
                                    [PL_RULE_CONVOLUTION] = pl_back_convolution,
                                    [PL_RULE_BATCH_NORM] = batch_norm,
                                    [PL_RULE_BATCH_NORM_RELU] = batch_norm_relu,
                                    [PL_RULE_RELU] = relu,
-                                   [PL_RULE_MAX_POOL] = max_pool,
-                                   [PL_RULE_MEAN_LOSS] = pl_back_mean};
+                                   [PL_RULE_MAX_POOL] = max_pool};
 
 static void run_group(pl_back *d, const pl_tape_node *node) {
   uint32_t g = node->output == PL_NONE ? PL_NONE : d->gradient[node->output];

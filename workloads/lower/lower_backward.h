@@ -69,8 +69,6 @@ void pl_back_softmax(pl_back *d, const pl_tape_node *node, uint32_t g);
 void pl_back_context(pl_back *d, const pl_tape_node *node, uint32_t g);
 void pl_back_scores(pl_back *d, const pl_tape_node *node, uint32_t g);
 void pl_back_norm(pl_back *d, const pl_tape_node *node, uint32_t g);      /* backward_norm.c */
-void pl_back_positions(pl_back *d, const pl_tape_node *node, uint32_t g); /* backward_ends.c */
-void pl_back_next_sentence(pl_back *d, const pl_tape_node *node, uint32_t g);
-void pl_back_mean(pl_back *d, const pl_tape_node *node, uint32_t g);
+void pl_back_positions(pl_back *d, const pl_tape_node *node, uint32_t g); /* backward_positions.c */
 
 #endif

@@ -1,5 +1,5 @@
-/* Sums of activations: residual additions with the bias and the dropout in front of them, learned positions, and plain
- * ones; dropout by itself. */
+/* Sums of activations: residual additions with the bias and the dropout in front of them, and plain ones; dropout by
+ * itself. */
 #include <string.h>
 
 #include "core/cluster/cluster.h"
@@ -9,55 +9,6 @@ static const double add_flops = 1;
 
 static const pl_tape_names *names_or(const pl_lowering *to, int32_t op, const pl_tape_names *otherwise) {
   return to->block->names[op] != NULL ? to->block->names[op] : otherwise;
-}
-
-/* ---- learned positions ---- */
-
-/* Rows of the tables that are looked up and added one after the other. */
-static int64_t rows_of(const pl_lowering *to, int32_t value, int64_t *width) {
-  const pl_ir_type *table = pl_read_type(&to->read, pl_read_op(&to->read, pl_read_lookup(&to->read, value))->inputs[1]);
-  *width = table->dims[1].extent;
-  return table->dims[0].extent;
-}
-
-/* One table and one kernel for all of them. Only the rows of this sequence are read, once: the batch shares them. */
-static void positions(pl_lowering *to, int32_t op) {
-  static const pl_tape_names names = PL_OP_NAMES("positions");
-  pl_tape *tape = to->tape;
-  int64_t width, rows = rows_of(to, pl_read_op(&to->read, op)->inputs[1], &width);
-  int32_t last = op;
-  for (int32_t next; next = pl_read_user(&to->read, pl_read_op(&to->read, last)->first_output),
-                     pl_read_is(&to->read, next, "add") &&
-                         pl_read_lookup(&to->read, pl_read_op(&to->read, next)->inputs[1]) != PL_IR_NONE;
-       last = next) {
-    rows += rows_of(to, pl_read_op(&to->read, next)->inputs[1], &width);
-    pl_lower_done(to, next);
-  }
-  uint32_t words = pl_lower_input(to, op, 0), table = pl_tape_parameter(tape, names.forward, "ph", rows, width);
-  uint32_t sum = pl_tape_like(tape, words, names.forward, PL_TENSOR_ACTIVATION, tape->stream);
-  pl_op *kernel = pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, add_flops, words, PL_NONE,
-                                PL_NONE, sum, PL_NONE);
-  kernel->inputs[1] = table;
-  kernel->bytes += tape->tensors[sum].size_bytes / (double)tape->mbs;
-  pl_tape_note(tape, PL_RULE_POSITIONS, names, words, sum)->weight = table;
-  pl_lower_set(to, last, 0, sum);
-}
-
-/* A row for each token of all sequences, read once: the batch shares it. */
-static void token_positions(pl_lowering *to, int32_t op) {
-  static const pl_tape_names names = PL_OP_NAMES("positions");
-  pl_tape *tape = to->tape;
-  int32_t param = pl_read_op(&to->read, op)->inputs[1];
-  uint32_t input = pl_lower_input(to, op, 0);
-  uint32_t table =
-      pl_tape_parameter(tape, names.forward, "ph", pl_lower_extent(to, param, 's'), pl_lower_extent(to, param, 'h'));
-  uint32_t sum = pl_tape_like(tape, input, names.forward, PL_TENSOR_ACTIVATION, tape->stream);
-  pl_op *kernel = pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, add_flops, input, PL_NONE,
-                                PL_NONE, sum, PL_NONE);
-  kernel->inputs[1] = table;
-  kernel->bytes += tape->tensors[table].size_bytes;
-  pl_tape_note(tape, PL_RULE_POSITIONS, names, input, sum)->weight = table;
-  pl_lower_set(to, op, 0, sum);
 }
 
 /* ---- residual additions ---- */
@@ -111,18 +62,12 @@ static void plain_add(pl_lowering *to, int32_t op) {
 
 void pl_lower_add(pl_lowering *to, int32_t op) {
   const pl_ir_op *add = pl_read_op(&to->read, op);
-  if (pl_read_is_bias(&to->read, op) && pl_lower_has_dim(to, add->inputs[1], pl_ir_name_of("s"))) {
-    token_positions(to, op);
-    return;
-  }
   if (pl_read_is_bias(&to->read, op)) {
     if (!pl_read_is_before_residual(&to->read, op)) pl_lower_same(to, op);
     return;
   }
   if (pl_lower_join(to, op)) return;
-  if (pl_read_lookup(&to->read, add->inputs[1]) != PL_IR_NONE)
-    positions(to, op);
-  else if (to->read.n_users[add->inputs[0]] > 1 && to->block->chain == NULL)
+  if (to->read.n_users[add->inputs[0]] > 1 && to->block->chain == NULL)
     residual(to, op);
   else
     plain_add(to, op);

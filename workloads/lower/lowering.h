@@ -136,11 +136,8 @@ void pl_lower_convolution(pl_lowering *to, int32_t op); /* lower_chain.c */
 void pl_lower_pool(pl_lowering *to, int32_t op);
 void pl_lower_batch_norm(pl_lowering *to, int32_t op);
 void pl_lower_rearranged(pl_lowering *to, int32_t op);
-void pl_lower_sum(pl_lowering *to, int32_t op);
-void pl_lower_cross_entropy(pl_lowering *to, int32_t op); /* lower_ends.c */
 /* Whether the ReLU `op` is part of the batch norm that was lowered last, with the addition between them if there is
  * one. */
 bool pl_lower_into_batch_norm(pl_lowering *to, int32_t op);
-void pl_lower_cast(pl_lowering *to, int32_t op);
 
 #endif
