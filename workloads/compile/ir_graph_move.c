@@ -183,10 +183,9 @@ static uint32_t axes_of_legs(const pl_ir_mesh *mesh, const pl_ir_function *f, co
 pl_ir_meeting pl_ir_graph_meeting_of(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op) {
   /* what of it is there: workloads/language/ir_routing.h */
   const pl_ir_type *type = &f->values[op->inputs[0]].type;
-  double share = pl_ir_routed_share(&own->routing, type);
   pl_ir_meeting made = {.kind = collective_of(op),
                         .axes = axes_of_legs(&own->module->mesh, f, op),
-                        .of_tokens = share < 1 && collective_of(op) == PL_ALL_TO_ALL,
+                        .of_tokens = pl_ir_is_routed(&own->routing, type) && collective_of(op) == PL_ALL_TO_ALL,
                         .bytes = pl_ir_collective_bytes(&own->module->mesh, f, op) *
                                  pl_ir_moved_share(&own->routing, op, type),
                         .label = pl_ir_row_at(op->row)->name};

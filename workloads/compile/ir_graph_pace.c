@@ -12,7 +12,7 @@ typedef struct taken {
 static pl_ticks ticks_of(const pl_part *parts, uint32_t n_parts) {
   pl_ticks sum = 0;
   for (uint32_t i = 0; i < n_parts; i++)
-    sum += parts[i].ticks;
+    sum = pl_ticks_sum(sum, parts[i].ticks);
   return sum;
 }
 
@@ -29,9 +29,9 @@ static taken of_pass(pl_ir_graphing *own, const pl_ir_pass *pass, uint32_t d) {
     const pl_ir_act *act = &pass->acts[i];
     if (act->kind == PL_IR_ACT_WORK && act->stretch != NULL) {
       uint32_t kind = act->stretch->is_fused ? d : own->cluster->devices[own->places[device]].profile;
-      sum.work += ticks_of(act->stretch->parts[kind], act->stretch->n_parts);
+      sum.work = pl_ticks_sum(sum.work, ticks_of(act->stretch->parts[kind], act->stretch->n_parts));
     } else if (act->kind == PL_IR_ACT_MEET && act->meeting.stream == PL_STREAM_FEATURE && !act->after_unit) {
-      sum.work += ticks_of_transfer(own, pl_ir_graph_pattern(own, act), device);
+      sum.work = pl_ticks_sum(sum.work, ticks_of_transfer(own, pl_ir_graph_pattern(own, act), device));
     } else if (act->kind == PL_IR_ACT_SEND) {
       const pl_ir_crew *to = &own->crews[act->message->to];
       pl_ticks sent = to->n_devices > 0 ? ticks_of_transfer(own, pl_ir_graph_pattern(own, act), to->devices[0]) : 0;
@@ -55,14 +55,14 @@ static bool add_class(pl_ir_graphing *own, const pl_ir_passes *passes, pl_ir_pac
         continue;
       }
       taken of = of_pass(own, &passes->steps[place], d);
-      busy += of.work;
-      if (kind != PL_IR_STEP_W) back_and_forth += of.work + of.sent;
+      busy = pl_ticks_sum(busy, of.work);
+      if (kind != PL_IR_STEP_W) back_and_forth = pl_ticks_sum(back_and_forth, pl_ticks_sum(of.work, of.sent));
     }
     if (busy > longest) longest = busy;
     if (back_and_forth > way) way = back_and_forth;
   }
   if (longest > pace->busiest) pace->busiest = longest;
-  pace->way += way;
+  pace->way = pl_ticks_sum(pace->way, way);
   return true;
 }
 

@@ -31,6 +31,10 @@ static pl_ir_product shape_of(const pl_ir_launch *own, const pl_ir_op *op) {
   return pl_ir_product_of(op, &a, &b);
 }
 
+static bool is_routed(const pl_ir_launch *own, int32_t value) {
+  return pl_ir_is_routed(own->routing, pl_ir_launch_type(own, value));
+}
+
 /* False: no matrix product but something as fast as memory. */
 static bool as_products(const pl_ir_launch *own, pl_op *kernel) {
   const pl_ir_op *first = pl_ir_launch_find(own, "product");
@@ -40,8 +44,7 @@ static bool as_products(const pl_ir_launch *own, pl_op *kernel) {
   kernel->n = sum.n;
   kernel->k = sum.k;
   kernel->transposed = sum.transposed;
-  bool weighs =
-      sum.m == 1 && (pl_ir_launch_share(own, first->inputs[0]) < 1 || pl_ir_launch_share(own, first->inputs[1]) < 1);
+  bool weighs = sum.m == 1 && (is_routed(own, first->inputs[0]) || is_routed(own, first->inputs[1]));
   if (sum.k == 1 || (sum.m == 1 && sum.n == 1) || weighs) return false; /* or weighs experts' answers, token by token */
   for (const pl_ir_op *op = first + 1; op < own->ops + own->n_ops; op++) {
     if (!is(op, "product")) continue;
@@ -217,12 +220,12 @@ static void shape_sweep(const pl_ir_launch *own, pl_op *kernel) {
 }
 
 static double share_of_op(const pl_ir_launch *own, const pl_ir_op *op) {
-  double share = 1;
+  bool routed = false;
   for (int32_t i = 0; i < op->n_inputs; i++)
-    share = fmin(share, pl_ir_launch_share(own, op->inputs[i]));
+    routed = routed || is_routed(own, op->inputs[i]);
   for (int32_t i = 0; i < op->n_outputs; i++)
-    share = fmin(share, pl_ir_launch_share(own, op->first_output + i));
-  return share;
+    routed = routed || is_routed(own, op->first_output + i);
+  return routed ? own->routing->share : 1;
 }
 
 /* On their way to attention, whose launches the host's time per layer has; 8 is a gate's. */

@@ -165,9 +165,9 @@ static bool casts_nothing(const pl_ir_launch *own, const pl_ir_op *op) {
 
 /* Tokens are copied for each expert that they go to. */
 static bool is_dispatch(const pl_ir_launch *own, const pl_ir_op *op) {
-  return is(op, "spread") && pl_ir_launch_share(own, op->first_output) < 1 &&
-         pl_ir_launch_share(own, op->inputs[0]) == 1 && pl_ir_launch_bytes(own, op->inputs[0]) > 0 &&
-         pl_ir_launch_elements(own, op->first_output) > pl_ir_launch_elements(own, op->inputs[0]);
+  return is(op, "spread") && pl_ir_is_routed(own->routing, pl_ir_launch_type(own, op->first_output)) &&
+         pl_ir_type_find(pl_ir_launch_type(own, op->inputs[0]), own->routing->experts) < 0 &&
+         pl_ir_launch_bytes(own, op->inputs[0]) > 0;
 }
 
 bool pl_ir_launch_is_nothing(const pl_ir_launch *own) {

@@ -164,7 +164,7 @@ static void widen(widening *own, const widening *forward) {
 }
 
 static pl_autocast_form form_of(const pl_ir_function *f, const pl_framework *framework) {
-  if (strstr(f->name, "layer") == NULL || strstr(f->name, "expert_layer") != NULL) return PL_AUTOCAST_OFF;
+  if (strstr(f->name, "layer") == NULL) return PL_AUTOCAST_OFF;
   for (int32_t i = 0; i < f->n_values; i++)
     if (has_16_bits(&f->values[i].type)) return pl_framework_autocast(framework, (pl_dtype)f->values[i].type.element);
   return PL_AUTOCAST_OFF;

@@ -30,12 +30,16 @@ static int32_t token_dim(const pl_ir_routing *routing, const pl_ir_type *type) {
   return -1;
 }
 
-double pl_ir_routed_share(const pl_ir_routing *routing, const pl_ir_type *type) {
+bool pl_ir_is_routed(const pl_ir_routing *routing, const pl_ir_type *type) {
   bool wide = false;
-  if (routing->share == 1 || pl_ir_type_find(type, routing->experts) < 0) return 1;
+  if (routing->k == 0 || pl_ir_type_find(type, routing->experts) < 0) return false;
   for (int32_t i = 0; i < type->rank; i++)
     wide = wide || pl_ir_type_find(&routing->chosen, type->dims[i].name) < 0;
-  return wide && token_dim(routing, type) >= 0 ? routing->share : 1;
+  return wide && token_dim(routing, type) >= 0;
+}
+
+double pl_ir_routed_share(const pl_ir_routing *routing, const pl_ir_type *type) {
+  return pl_ir_is_routed(routing, type) ? routing->share : 1;
 }
 
 double pl_ir_moved_share(const pl_ir_routing *routing, const pl_ir_op *op, const pl_ir_type *type) {

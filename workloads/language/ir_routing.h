@@ -16,7 +16,9 @@ typedef struct pl_ir_routing {
 
 /* Of the first sparse choice of the module. O(ops). */
 pl_ir_routing pl_ir_routing_of(const pl_ir_module *module);
-/* Of a value of this type: `share` for rows of tokens and experts that have a width, else 1. */
+/* Rows of tokens and experts that have a width, whatever the share of them that there is. */
+bool pl_ir_is_routed(const pl_ir_routing *routing, const pl_ir_type *type);
+/* Of a value of this type: `share` if it is routed, else 1. */
 double pl_ir_routed_share(const pl_ir_routing *routing, const pl_ir_type *type);
 /* Of what a collective between those who hold experts moves, exchanges and gathers: of the weights of answers, a number
  * for each of those rows, as well. */

@@ -9,6 +9,22 @@
 
 enum { OPERANDS_MAX = 64 };
 
+/* Devices of a ring, 1: it is none. Of a step each has a share of queries and one of keys. */
+static double ring_of(const pl_ir_mesh *mesh, const pl_ir_op *op) {
+  double n = 1;
+  for (int32_t axis = 0; axis < mesh->n_axes && strncmp(pl_ir_row_at(op->row)->name, "ring_", 5) == 0; axis++)
+    if (pl_ir_op_has_name(op, "over", mesh->axes[axis].name)) n *= (double)mesh->axes[axis].extent;
+  return n;
+}
+
+/* A device's part; around a ring all of the sequence, of which a window leaves what it leaves of no share. */
+static pl_ir_type local_of(const pl_ir_mesh *mesh, const pl_ir_op *op, const pl_ir_type *type) {
+  pl_ir_type own = *type;
+  for (int32_t axis = 0; axis < mesh->n_axes && strncmp(pl_ir_row_at(op->row)->name, "ring_", 5) == 0; axis++)
+    if (pl_ir_op_has_name(op, "over", mesh->axes[axis].name) && own.on[axis] >= 0) own.on[axis] = PL_IR_SAME;
+  return pl_ir_type_local(mesh, &own);
+}
+
 double pl_ir_op_flops(const pl_ir_mesh *mesh, const pl_ir_function *function, const pl_ir_op *op) {
   const pl_ir_row *row = pl_ir_row_at(op->row);
   pl_ir_type inputs[OPERANDS_MAX], outputs[OPERANDS_MAX];
@@ -16,12 +32,13 @@ double pl_ir_op_flops(const pl_ir_mesh *mesh, const pl_ir_function *function, co
   if (row->effect == PL_IR_CALLS) return 0;
   PL_ASSERT(op->n_inputs <= OPERANDS_MAX && op->n_outputs <= OPERANDS_MAX);
   for (int32_t i = 0; i < op->n_inputs; i++)
-    inputs[i] = pl_ir_type_local(mesh, &function->values[op->inputs[i]].type);
+    inputs[i] = local_of(mesh, op, &function->values[op->inputs[i]].type);
   for (int32_t i = 0; i < op->n_outputs; i++) {
     outputs[i] = pl_ir_type_local(mesh, &function->values[op->first_output + i].type);
     n += pl_ir_type_elements(&outputs[i]);
   }
-  return row->flops != NULL ? row->flops(op, inputs, outputs) : n;
+  double ring = ring_of(mesh, op);
+  return row->flops != NULL ? row->flops(op, inputs, outputs) / (ring * ring) : n;
 }
 
 double pl_ir_op_bytes(const pl_ir_mesh *mesh, const pl_ir_function *function, const pl_ir_op *op) {

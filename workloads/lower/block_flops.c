@@ -94,13 +94,17 @@ double pl_model_flops_per_sequence(const pl_model *model, int64_t seq) {
 double pl_model_narrow_share(const pl_model *model, pl_dtype dtype, bool fp4, int64_t seq) {
   const pl_block_shard shard = {.tmp = 1, .mbs = 1, .seq = seq, .dtype = dtype, .flash = true, .fp8 = true, .fp4 = fp4};
   double all = 0, narrow = 0;
+  pl_model plain = *model; /* FLOPs of the model are those of tokens, not of experts' padding */
+  plain.moe.capacity_factor = 1;
+  plain.moe.expert_load = 0;
+  plain.moe.expert_loads = NULL;
   pl_arena arena;
   pl_error error = PL_ERROR_INIT;
   pl_arena_init(&arena, 1 << 16);
   for (int32_t c = 0; c < pl_model_n_classes(model); c++) {
     pl_block_program program;
     double count = pl_model_count_class(model, c);
-    if (count == 0 || pl_block_class_program_take(model, c, &shard, &arena, &program, &error) != PL_OK) continue;
+    if (count == 0 || pl_block_class_program_take(&plain, c, &shard, &arena, &program, &error) != PL_OK) continue;
     all += count * program.model_flops;
     for (uint32_t i = 0; i < program.forward.n_ops; i++) {
       const pl_op *op = &program.forward.ops[i];

@@ -126,7 +126,7 @@ static double bytes_of_collective(const pl_launching *own, const pl_ir_op *op) {
   const pl_ir_type *type = &own->f->values[op->inputs[0]].type;
   bool to_experts = is(op, "all_to_all") && pl_ir_op_has_name(op, "to", own->routing.experts);
   double bytes = pl_ir_collective_bytes(&own->kernels->mesh, own->f, op) * pl_ir_moved_share(&own->routing, op, type);
-  if (to_experts && pl_ir_routed_share(&own->routing, type) != 1)
+  if (to_experts && pl_ir_is_routed(&own->routing, type))
     bytes *= pl_lower_token_bytes(own->tape->shard, true) / pl_ir_element_bytes((pl_ir_element)type->element);
   return bytes;
 }

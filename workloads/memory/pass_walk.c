@@ -229,7 +229,7 @@ static bool end_part(pl_pass_walk *own) {
 /* As the graph parts passes that run beside each other (workloads/compile/ir_graph_pass.c): in front of the first work
  * behind an exchange of tokens. */
 static bool part_at(pl_pass_walk *own, const pl_ir_function *f, const pl_ir_op *op) {
-  bool exchanges = is(op, "all_to_all") && pl_ir_routed_share(&own->routing, &f->values[op->inputs[0]].type) < 1;
+  bool exchanges = is(op, "all_to_all") && pl_ir_is_routed(&own->routing, &f->values[op->inputs[0]].type);
   bool works = is(op, "kernel") || (pl_ir_row_at(op->row)->effect == PL_IR_PURE && op->n_outputs > 0);
   if (works && own->waits && !end_part(own)) return false;
   own->waits = own->waits || exchanges;
