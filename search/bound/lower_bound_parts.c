@@ -74,14 +74,23 @@ static bool make_pass(const pl_lower_bounds *bounds, const pl_bound_blocks *bloc
   return true;
 }
 
+/* Bounds refer to programs for as long as they live; of a cache that may forget its own, only the functions are used.
+ */
+static pl_code take_programs(pl_lower_bounds *bounds, const pl_block_shard *shard, const pl_block_program **made,
+                             pl_error *error) {
+  pl_block_cache *cache = bounds->options->blocks;
+  pl_block_cache_begin(cache, bounds->cluster, bounds->model);
+  if (cache != NULL && cache->most_bytes == PL_BLOCK_CACHE_ALL)
+    return pl_block_cache_programs(cache, bounds->model, shard, bounds->arena, made, error);
+  return pl_block_functions_programs(cache != NULL ? &cache->functions : &bounds->functions, bounds->model, shard,
+                                     bounds->arena, made, error);
+}
+
 static pl_code make_blocks(pl_lower_bounds *bounds, const pl_strategy *strategy, pl_bound_blocks *blocks,
                            pl_error *error) {
   const pl_block_program *made;
-  pl_block_cache *cache = bounds->options->blocks; /* may forget its programs, but functions are only looked at here */
   blocks->shard = pl_strategy_shard(strategy, bounds->job);
-  pl_block_cache_begin(cache, bounds->cluster, bounds->model);
-  PL_TRY(pl_block_functions_programs(cache != NULL ? &cache->functions : &bounds->functions, bounds->model,
-                                     &blocks->shard, bounds->arena, &made, error));
+  PL_TRY(take_programs(bounds, &blocks->shard, &made, error));
   for (int32_t c = 0; c < pl_model_n_classes(bounds->model); c++) {
     pl_block_program *program = &blocks->programs[c];
     *program = made[c];

@@ -159,7 +159,7 @@ static pl_code open_placing(const pl_search_problem *problem, bound *own, pl_are
 static pl_code walk_and_rank(const pl_search_problem *problem, bound *own, pl_arena *arena, pl_error *error) {
   pl_block_cache blocks;
   pl_search_problem with_blocks = *problem;
-  pl_block_cache_init(&blocks, PL_BLOCK_CACHE_BYTES);
+  pl_block_cache_init(&blocks, PL_BLOCK_CACHE_ALL);
   own->options = *problem->options;
   own->options.blocks = &blocks;
   with_blocks.options = &own->options;
@@ -220,11 +220,11 @@ static pl_code propose_placed(bound *own, uint32_t max, pl_proposal *proposals, 
   pl_block_cache blocks;
   const pl_search_problem *p = own->problem;
   pl_simulate_options options = *p->options;
-  pl_block_cache_init(&blocks, PL_BLOCK_CACHE_BYTES);
+  pl_block_cache_init(&blocks, PL_BLOCK_CACHE_ALL);
   options.blocks = &blocks;
   pl_arena_init(&kept, 0);
   pl_arena_init(&scratch, 0);
-  pl_lower_bounds *bounds = pl_lower_bounds_take(p->cluster, p->model, p->job, p->options, &kept);
+  pl_lower_bounds *bounds = pl_lower_bounds_take(p->cluster, p->model, p->job, &options, &kept);
   pl_code code = bounds == NULL ? pl_fail_memory(error, "the bounds of the placements") : PL_OK;
   for (*n = 0; code == PL_OK && *n == 0 && !own->placed_all && own->n_placed < own->most_placed;) {
     uint64_t left = own->most_placed - own->n_placed;

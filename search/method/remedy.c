@@ -16,7 +16,7 @@ static pl_code find_fitting(const pl_search_problem *problem, pl_space *space, p
   pl_arena scratch;
   pl_arena_init(&scratch, 0);
   pl_block_cache blocks;
-  pl_block_cache_init(&blocks, PL_BLOCK_CACHE_BYTES);
+  pl_block_cache_init(&blocks, PL_BLOCK_CACHE_ALL);
   pl_simulate_options options = *problem->options;
   options.blocks = &blocks;
   options.chunked = true; /* times of communication are not asked for, and so need no routes */

@@ -25,7 +25,7 @@ typedef struct kept_cut {
 void pl_block_cache_init(pl_block_cache *cache, size_t most_bytes) {
   *cache = (pl_block_cache){.most_bytes = most_bytes};
   pl_arena_init(&cache->arena, 0);
-  pl_block_functions_init(&cache->functions, most_bytes);
+  pl_block_functions_init(&cache->functions, most_bytes < PL_BLOCK_CACHE_ALL ? most_bytes : PL_BLOCK_CACHE_BYTES);
 }
 
 void pl_block_cache_release(pl_block_cache *cache) {

@@ -18,6 +18,7 @@
 #include "workloads/lower/block_prices.h"
 
 enum { PL_BLOCK_CACHE_BYTES = 1 << 23 }; /* the limit of a sweep's threads: some 400 shards of a GPT */
+#define PL_BLOCK_CACHE_ALL SIZE_MAX      /* no limit (but of functions): what was handed out stays valid */
 
 typedef struct pl_block_cache {
   pl_arena arena;
@@ -41,8 +42,8 @@ void pl_block_cache_init(pl_block_cache *cache, size_t most_bytes);
 void pl_block_cache_release(pl_block_cache *cache);
 
 /* To be called before the functions below, NULL is allowed: forgets what was kept if it is for another cluster or
- * model, or has grown beyond the limit. What they have handed out is valid until the next call. The device profiles of
- * the cluster, the model and the frameworks of the shards must be what they were. */
+ * model, or has grown beyond the limit. What they have handed out is valid until the next call that forgets. The device
+ * profiles of the cluster, the model and the frameworks of the shards must be what they were. */
 void pl_block_cache_begin(pl_block_cache *cache, const pl_cluster *cluster, const pl_model *model);
 /* As pl_block_programs_take, which is what happens without a cache. */
 pl_code pl_block_cache_programs(pl_block_cache *cache, const pl_model *model, const pl_block_shard *shard,
