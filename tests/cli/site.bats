@@ -75,6 +75,41 @@ job=(--platform amp-homogeneous --model gpt2-345m --gbs 64)
   [ "$same" = "$without" ]
 }
 
+# time TUPLE...: of a strategy, low, time and high, in words and as a program
+times() {
+  "$PACELINE" "$@" --json | jq -c '[.iter_time_low_s, .iter_time_s, .iter_time_high_s]'
+}
+
+# near A B: two of these within 1 part in 10^6; sums are in another order
+near() {
+  jq -en --argjson a "$1" --argjson b "$2" '[range(3)] | all($a[.] / $b[.] - 1 | fabs < 1e-6)' || { echo "$1 and $2"; return 1; }
+}
+
+# a job whose tuple and program take the same time without a site
+program_job=(--platform dgx-h100:1 --model llama-3.1-8b --gbs 16 --seq 2048)
+
+@test "programs at a site take as long as their tuples, with the same intervals" {
+  jq '.figures.step.seconds = 0.05' "$SITE" >"$BATS_TEST_TMPDIR/step.json"
+  site=(--site "$BATS_TEST_TMPDIR/step.json") tuple="pp=4,dp=2,tmp=1,mbs=1"
+  words=$(times simulate "${program_job[@]}" --strategy $tuple "${site[@]}")
+  without=$(times simulate "${program_job[@]}" --strategy $tuple)
+  jq -en --argjson a "$words" --argjson b "$without" '$a[1] > $b[1] + 0.05'
+  near "$words" "$(times simulate "${program_job[@]}" --strategy $tuple --as-program "${site[@]}")"
+  explained=$("$PACELINE" explain "${program_job[@]}" --strategy $tuple --as-program "${site[@]}" --json | jq .iter_time_s)
+  jq -en --argjson a "$words" --argjson b "$explained" '$a[1] / $b - 1 | fabs < 1e-6'
+  "$PACELINE" program print "${program_job[@]}" --strategy $tuple >"$BATS_TEST_TMPDIR/print.plir"
+  near "$words" "$(times simulate --platform dgx-h100:1 --program "$BATS_TEST_TMPDIR/print.plir" "${site[@]}")"
+}
+
+@test "a sweep of programs at a site has the times of simulate" {
+  jq '.figures.step.seconds = 0.05' "$SITE" >"$BATS_TEST_TMPDIR/step.json"
+  "$PACELINE" sweep "${program_job[@]}" --pp 4 --dp 2 --tmp 1 --mbs 1 --schedule 1f1b,dualpipe --sp off --zero 0 --recompute none --overlap on --assign uniform --site "$BATS_TEST_TMPDIR/step.json" -o "$BATS_TEST_TMPDIR/s.h5" >/dev/null
+  "$PACELINE" show "$BATS_TEST_TMPDIR/s.h5" --where 'schedule=="1f1b"' --json >"$BATS_TEST_TMPDIR/rows.json"
+  swept=$(jq '[.. | .iter_time_s? // empty][0]' "$BATS_TEST_TMPDIR/rows.json")
+  words=$("$PACELINE" simulate "${program_job[@]}" --strategy pp=4,dp=2,tmp=1,mbs=1 --site "$BATS_TEST_TMPDIR/step.json" --json | jq .iter_time_s)
+  awk -v a="$swept" -v b="$words" 'BEGIN { exit !(a / b - 1 < 1e-6 && b / a - 1 < 1e-6) }' || { echo "$swept, $words"; return 1; }
+}
+
 @test "suggested runs are strategies that can be simulated" {
   run -0 --separate-stderr "$PACELINE" calibrate --suggest 2 "${job[@]}"
   [ "$(grep -c '^run [12]: --strategy pp=' <<<"$output")" = 2 ]

@@ -270,6 +270,16 @@ pl_code pl_job_options_adopt_framework(pl_job_options *options, pl_arena *arena,
   return PL_OK;
 }
 
+pl_code pl_job_options_adopt_site(pl_job_options *options, pl_error *error) {
+  if (options->site_path == NULL) return PL_OK;
+  if (options->simulate.network == PL_NETWORK_SIMGRID)
+    return pl_fail(error, PL_UNSUPPORTED, "--site: SimGrid has the platform file's figures only; use --network flow");
+  PL_TRY(pl_site_load(options->site_path, &options->site, error));
+  options->framework = pl_site_framework(&options->site, options->job.framework);
+  options->job.framework = &options->framework;
+  return PL_OK;
+}
+
 pl_code pl_job_options_adopt(pl_job_options *options, const pl_model *model, pl_arena *arena, pl_error *error) {
   PL_TRY(pl_job_defaults_take(model, options->model_path, &options->job, &options->origin, error));
   if (options->platform_path != NULL) PL_TRY(pl_job_options_adopt_collectives(options, arena, error));
@@ -278,13 +288,7 @@ pl_code pl_job_options_adopt(pl_job_options *options, const pl_model *model, pl_
     options->job.op_profile = &options->op_profile;
   }
   PL_TRY(pl_job_options_adopt_framework(options, arena, error));
-  if (options->site_path == NULL) return PL_OK;
-  if (options->simulate.network == PL_NETWORK_SIMGRID)
-    return pl_fail(error, PL_UNSUPPORTED, "--site: SimGrid has the platform file's figures only; use --network flow");
-  PL_TRY(pl_site_load(options->site_path, &options->site, error));
-  options->framework = pl_site_framework(&options->site, options->job.framework);
-  options->job.framework = &options->framework;
-  return PL_OK;
+  return pl_job_options_adopt_site(options, error);
 }
 
 pl_code pl_job_options_visit(pl_job_options *options, const pl_cluster **cluster, pl_arena *arena, pl_error *error) {

@@ -20,6 +20,7 @@
 #include "workloads/passes/program_of.h"
 #include "workloads/run/launched_program.h"
 #include "workloads/run/program_interval.h"
+#include "workloads/run/site_interval.h"
 #include "workloads/run/tree_prices.h"
 
 /* Of what is simulated, a program as it is written or as a tree makes it. */
@@ -173,24 +174,27 @@ static pl_code check_products(const pl_program_subject *of, pl_error *error) {
   return PL_OK;
 }
 
-static pl_code take_module(pl_job_options *options, pl_program_subject *to, const pl_cluster *cluster, pl_arena *arena,
-                           pl_error *error) {
+/* And the cluster as a site has it. */
+static pl_code take_module(pl_job_options *options, pl_program_subject *to, pl_arena *arena, pl_error *error) {
   const pl_program_request *request = to->request;
   if (request->program_path != NULL) {
     PL_TRY(pl_ir_load(request->program_path, arena, &to->module, error));
     PL_TRY(pl_job_options_adopt_framework(options, arena, error));
-    return pl_job_options_adopt_collectives(options, arena, error);
+    PL_TRY(pl_job_options_adopt_collectives(options, arena, error));
+    PL_TRY(pl_job_options_adopt_site(options, error));
+    return pl_job_options_visit(options, &to->cluster, arena, error);
   }
   PL_TRY(pl_model_load_any(options->model_path, arena, &to->model, error));
   PL_TRY(pl_job_options_adopt(options, &to->model, arena, error));
-  PL_TRY(pl_job_options_complete(options, &to->model, cluster, error));
-  if (request->tree_path == NULL) return make_of_strategy(options, to, cluster, arena, &to->module, error);
-  PL_TRY(make_of_tree(to, request->tree_path, cluster, arena, &to->plan, &to->module, error));
+  PL_TRY(pl_job_options_complete(options, &to->model, to->cluster, error));
+  PL_TRY(pl_job_options_visit(options, &to->cluster, arena, error));
+  if (request->tree_path == NULL) return make_of_strategy(options, to, to->cluster, arena, &to->module, error);
+  PL_TRY(make_of_tree(to, request->tree_path, to->cluster, arena, &to->plan, &to->module, error));
   to->schedule = pl_schedule_name(to->plan.schedule.schedule);
   return PL_OK;
 }
 
-/* With a site, whose figures say how far a strategy's time may lie off, programs have no interval. */
+/* With a site it is what that leaves open (see run). */
 static pl_code ask_for_interval(pl_job_options *options, const pl_program_subject *of, pl_arena *arena,
                                 pl_error *error) {
   if (options->site_path != NULL) return PL_OK;
@@ -240,6 +244,12 @@ static pl_code run(pl_job_options *options, const pl_program_subject *of, FILE *
   pl_simulate_options own = options->simulate;
   own.recurrence = &of->recurrence;
   PL_TRY(pl_simulate_program(of->cluster, &of->launched, options->job.framework, &own, arena, report, error));
+  if (options->site_path != NULL) {
+    double x[PL_SITE_COUNT];
+    PL_TRY(pl_site_sensitivities_of_program_take(of->cluster, &of->launched, options->job.framework, &own,
+                                                 report->iter_time_s, arena, x, error));
+    report->interval = pl_site_interval(&options->site, x, report->iter_time_s);
+  }
   return beside != NULL ? pl_beside_options_run(beside, &main, options, trace, error) : PL_OK;
 }
 
@@ -250,7 +260,7 @@ static pl_code simulate(pl_job_options *options, const pl_program_request *reque
   pl_output_file file = {0}, svg = {0};
   FILE *trace;
   PL_TRY(pl_straggler_options_parse(request->stragglers, arena, error));
-  PL_TRY(take_module(options, &of, of.cluster, arena, error));
+  PL_TRY(take_module(options, &of, arena, error));
   if (request->program_path != NULL) { /* before anything is made of it */
     PL_TRY(pl_ir_check(&of.module, error));
     PL_TRY(check_products(&of, error));

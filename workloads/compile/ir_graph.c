@@ -140,6 +140,19 @@ static pl_code walk_step(pl_ir_graphing *own, const pl_ir_step *step, bool is_la
   return own->n_parts > 0 ? pl_ir_graph_flush(own) : PL_OK; /* a step's tasks are its own */
 }
 
+/* A site's constant per step, behind the optimizer of every device (workloads/framework/framework.h); forward passes
+ * alone are no step. */
+static pl_code add_step(pl_ir_graphing *own) {
+  const pl_ticks step = pl_ticks_from_s(own->framework->launch.step_s);
+  pl_ticks ticks[PL_IR_GRAPH_PROFILES_MAX];
+  if (step == 0 || own->now->class->update == PL_IR_NONE) return PL_OK;
+  for (uint32_t p = 0; p < own->cluster->n_profiles; p++)
+    ticks[p] = step;
+  return pl_ir_graph_part(own, PL_CATEGORY_HOST, ticks, pl_ir_graph_label(own, "step"), NULL)
+             ? PL_OK
+             : pl_ir_graph_no_memory(own);
+}
+
 static pl_code walk_update(pl_ir_graphing *own) {
   own->microbatch = PL_IR_NONE;
   own->is_last = own->is_late = false;
@@ -147,6 +160,7 @@ static pl_code walk_update(pl_ir_graphing *own) {
   own->category = PL_CATEGORY_OPTIMIZER;
   own->updates = false;
   if (own->now->class->update != PL_IR_NONE) PL_TRY(run_function(own, own->now->class->update, NULL, NULL));
+  PL_TRY(add_step(own));
   PL_TRY(pl_ir_graph_send_gathers(own));
   return pl_ir_graph_flush(own);
 }

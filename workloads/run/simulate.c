@@ -20,6 +20,7 @@ pl_simulate_options pl_simulate_options_quiet(const pl_simulate_options *options
   pl_simulate_options own = *options;
   own.trace = own.diagram = own.print_program = NULL;
   own.explanation = NULL;
+  own.of_program = NULL;
   own.features = NULL;
   own.residuals = NULL;
   own.straggling = NULL;

@@ -12,28 +12,73 @@ bool pl_site_can_matter(const pl_cluster *cluster, const pl_job *job, int figure
   return cluster->n_devices > 1 || (figure != PL_SITE_inside_rate && figure != PL_SITE_inside_latency);
 }
 
-pl_code pl_site_sensitivities_take(const pl_cluster *cluster, const pl_model *model, const pl_job *job,
-                                   const pl_strategy *strategy, const pl_simulate_options *options, double time_s,
-                                   pl_arena *arena, double x[PL_SITE_COUNT], pl_error *error) {
+/* What is simulated once more, and how: a strategy, or a program. */
+typedef struct subject {
+  const pl_cluster *cluster;
+  const pl_model *model;
+  const pl_job *job;
+  const pl_strategy *strategy;
+  const pl_ir_module *module; /* NULL: a strategy */
+  pl_arena *arena;
+} subject;
+
+static pl_code time_at(const subject *of, const pl_cluster *cluster, const pl_framework *framework,
+                       const pl_simulate_options *options, double *time_s, pl_error *error) {
+  if (of->module != NULL) {
+    pl_program_report report;
+    PL_TRY(pl_simulate_program(cluster, of->module, framework, options, of->arena, &report, error));
+    *time_s = report.iter_time_s;
+    return PL_OK;
+  }
+  pl_simulate_report report;
+  pl_job job = *of->job;
+  job.framework = framework;
+  PL_TRY(pl_simulate(cluster, of->model, &job, of->strategy, options, of->arena, &report, error));
+  *time_s = report.row.iter_time_s;
+  return PL_OK;
+}
+
+/* Of all figures but the step. */
+static pl_code take_sensitivities(const subject *of, const pl_simulate_options *options, double time_s,
+                                  double x[PL_SITE_COUNT], pl_error *error) {
   pl_simulate_options own = pl_simulate_options_quiet(options);
   for (int figure = 0; figure < PL_SITE_step; figure++) {
     x[figure] = 0;
-    if (!pl_site_can_matter(cluster, job, figure)) continue;
-    pl_arena_mark mark = pl_arena_mark_here(arena);
+    if (!pl_site_can_matter(of->cluster, of->job, figure)) continue;
+    pl_arena_mark mark = pl_arena_mark_here(of->arena);
     pl_site moved = {.n_runs = 0};
     pl_site_view view;
-    pl_simulate_report report;
+    double moved_s;
     moved.mean[figure] = PL_SITE_STEP;
-    PL_TRY(pl_site_view_take(&moved, cluster, options->collective_profile, arena, &view, error));
+    PL_TRY(pl_site_view_take(&moved, of->cluster, options->collective_profile, of->arena, &view, error));
     own.collective_profile = view.collectives;
-    const pl_framework framework = pl_site_framework(&moved, job->framework);
-    pl_job at_site = *job;
-    at_site.framework = &framework;
-    PL_TRY(pl_simulate(view.cluster, model, &at_site, strategy, &own, arena, &report, error));
-    x[figure] = log(report.row.iter_time_s / time_s) / PL_SITE_STEP;
-    pl_arena_release_to(arena, mark);
+    const pl_framework framework = pl_site_framework(&moved, of->job->framework);
+    PL_TRY(time_at(of, view.cluster, &framework, &own, &moved_s, error));
+    x[figure] = log(moved_s / time_s) / PL_SITE_STEP;
+    pl_arena_release_to(of->arena, mark);
   }
+  return PL_OK;
+}
+
+pl_code pl_site_sensitivities_take(const pl_cluster *cluster, const pl_model *model, const pl_job *job,
+                                   const pl_strategy *strategy, const pl_simulate_options *options, double time_s,
+                                   pl_arena *arena, double x[PL_SITE_COUNT], pl_error *error) {
+  const subject of = {.cluster = cluster, .model = model, .job = job, .strategy = strategy, .arena = arena};
+  PL_TRY(take_sensitivities(&of, options, time_s, x, error));
   x[PL_SITE_step] = 1 / time_s;
+  return PL_OK;
+}
+
+pl_code pl_site_sensitivities_of_program_take(const pl_cluster *cluster, const pl_ir_module *module,
+                                              const pl_framework *framework, const pl_simulate_options *options,
+                                              double time_s, pl_arena *arena, double x[PL_SITE_COUNT],
+                                              pl_error *error) {
+  const pl_job job = {.framework = framework};
+  const subject of = {.cluster = cluster, .job = &job, .module = module, .arena = arena};
+  PL_TRY(take_sensitivities(&of, options, time_s, x, error));
+  x[PL_SITE_step] = 0;
+  for (int32_t c = 0; c < module->n_classes; c++)
+    if (module->classes[c].update != PL_IR_NONE) x[PL_SITE_step] = 1 / time_s;
   return PL_OK;
 }
 

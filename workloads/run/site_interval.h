@@ -2,7 +2,7 @@
 #ifndef PL_WORKLOADS_SITE_INTERVAL_H
 #define PL_WORKLOADS_SITE_INTERVAL_H
 
-#include "workloads/run/simulate.h"
+#include "workloads/run/simulate_program.h"
 #include "workloads/run/site.h"
 
 /* Whether a figure has anything to act on in this job. */
@@ -13,6 +13,12 @@ bool pl_site_can_matter(const pl_cluster *cluster, const pl_job *job, int figure
 pl_code pl_site_sensitivities_take(const pl_cluster *cluster, const pl_model *model, const pl_job *job,
                                    const pl_strategy *strategy, const pl_simulate_options *options, double time_s,
                                    pl_arena *arena, double x[PL_SITE_COUNT], pl_error *error);
+
+/* The same of a program, which passed pl_ir_check; without an update there is no step. `options` with its recurrence.
+ */
+pl_code pl_site_sensitivities_of_program_take(const pl_cluster *cluster, const pl_ir_module *module,
+                                              const pl_framework *framework, const pl_simulate_options *options,
+                                              double time_s, pl_arena *arena, double x[PL_SITE_COUNT], pl_error *error);
 
 /* Half the width of the interval that holds 80 % of ln(time) of runs with these sensitivities. */
 double pl_site_half_width(const pl_site *site, const double x[PL_SITE_COUNT]);
