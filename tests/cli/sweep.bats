@@ -56,6 +56,23 @@ refused() {
   done
 }
 
+@test "the MFU of rows that are programs is simulate's, of the strategy in words and of its program" {
+  local llama=(--platform dgx-h100:1 --model llama-3.1-8b --gbs 16)
+  for length in "--seq 2048" "--seq 8192" "--seq 2048 --fp8"; do
+    "$PACELINE" sweep "${llama[@]}" $length --pp 4 --dp 2 --tmp 1 --mbs 1 --schedule 1f1b,dualpipe --sp off --zero 0 --recompute none --overlap on --assign uniform -o "$out" --force >/dev/null
+    "$PACELINE" show "$out" --where true --json >"$folder/rows.json"
+    row=$(jq '.rows[] | select(.schedule == "1f1b") | .mfu * .iter_time_s' "$folder/rows.json")
+    words=$("$PACELINE" simulate "${llama[@]}" $length --strategy pp=4,dp=2,tmp=1,mbs=1 --json | jq '.mfu * .iter_time_s')
+    jq -en "$row / $words - 1 | fabs < 1e-9" || { echo "$length: $row, $words"; return 1; }
+    is=$("$PACELINE" simulate "${llama[@]}" $length --as-program --strategy pp=4,dp=2,tmp=1,mbs=1,schedule=dualpipe --json | jq .mfu)
+    [ "$is" = "$(jq '.rows[] | select(.schedule == "dualpipe") | .mfu' "$folder/rows.json")" ]
+  done
+  local gpt=(--platform amp-homogeneous --model gpt2-345m --gbs 16 --framework megatron-core --strategy pp=2,dp=4,tmp=2,mbs=1) # holds 50304 words of 50257
+  words=$("$PACELINE" simulate "${gpt[@]}" --json | jq '.mfu * .iter_time_s')
+  program=$("$PACELINE" simulate "${gpt[@]}" --as-program --json | jq '.mfu * .iter_time_s')
+  jq -en "$program / $words - 1 | fabs < 1e-9" || { echo "$program, $words"; return 1; }
+}
+
 @test "--quiet says nothing; without --progress stderr stays empty" {
   run "$PACELINE" sweep "${job[@]}" -o "$out" --quiet
   [ "$status" -eq 0 ]

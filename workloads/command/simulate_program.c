@@ -188,6 +188,8 @@ static pl_code take_module(pl_job_options *options, pl_program_subject *to, pl_a
   PL_TRY(pl_job_options_adopt(options, &to->model, arena, error));
   PL_TRY(pl_job_options_complete(options, &to->model, to->cluster, error));
   PL_TRY(pl_job_options_visit(options, &to->cluster, arena, error));
+  if (pl_model_has_blocks(&to->model))
+    to->flops = pl_program_flops_of(&to->model, &options->job, NULL, (pl_batch_cut){0});
   if (request->tree_path == NULL) return make_of_strategy(options, to, to->cluster, arena, &to->module, error);
   PL_TRY(make_of_tree(to, request->tree_path, to->cluster, arena, &to->plan, &to->module, error));
   to->schedule = pl_schedule_name(to->plan.schedule.schedule);

@@ -9,7 +9,6 @@
 #include "workloads/command/show_program_model.h"
 #include "workloads/command/simulate_report.h"
 #include "workloads/language/ir_work.h"
-#include "workloads/lower/block_program.h"
 #include "workloads/onnx/onnx_program.h"
 #include "workloads/run/program_row.h"
 
@@ -35,7 +34,7 @@ static double narrow_share(const pl_program_subject *of) {
   const pl_job *job = &of->options->job;
   pl_ir_work all = {0};
   if (!job->fp8) return 0;
-  if (pl_model_has_blocks(&of->model)) return pl_model_narrow_share(&of->model, job->dtype, job->fp4, job->seq);
+  if (pl_model_has_blocks(&of->model)) return of->flops.narrow_share;
   for (int32_t c = 0; c < of->module.n_classes; c++)
     for (int32_t k = 0; k < of->module.classes[c].n_chunks; k++) {
       const pl_ir_work work = pl_ir_function_work(&of->module, of->module.classes[c].chunks[k].forward);
@@ -164,7 +163,7 @@ static void print_speed(const pl_program_subject *of, const pl_program_report *r
   pl_simulate_throughput_print(stdout, samples_per_s, samples_per_s * (double)job->seq);
   double peak_flops = pl_program_peak_flops(of->cluster, report, job, narrow_share(of));
   if (of->request->inference || !pl_model_has_blocks(&of->model) || !(peak_flops > 0)) return;
-  pl_simulate_mfu_print(stdout, pl_model_flops_per_sequence(&of->model, job->seq) * samples_per_s / peak_flops);
+  pl_simulate_mfu_print(stdout, of->flops.of_sequence * samples_per_s / peak_flops);
 }
 
 void pl_program_report_print(const pl_program_subject *of, const pl_program_report *report) {
@@ -248,7 +247,7 @@ static void put_columns(pl_json *json, const pl_program_subject *of, const pl_pr
   pl_json_put_number(json, "samples_per_s", samples_per_s);
   pl_json_put_number(json, "tokens_per_s", samples_per_s * (double)job->seq);
   if (of->request->inference || !pl_model_has_blocks(&of->model) || !(peak_flops > 0)) return;
-  pl_json_put_number(json, "mfu", pl_model_flops_per_sequence(&of->model, job->seq) * samples_per_s / peak_flops);
+  pl_json_put_number(json, "mfu", of->flops.of_sequence * samples_per_s / peak_flops);
 }
 
 void pl_program_report_json(FILE *stream, const pl_program_subject *of, const pl_program_report *report) {

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "workloads/command/simulate_program.h"
+#include "workloads/run/program_flops.h"
 #include "workloads/run/simulate_program.h"
 #include "workloads/tree/tree_plan.h"
 
@@ -13,7 +14,8 @@ typedef struct pl_program_subject {
   const pl_job_options *options;
   const pl_program_request *request;
   const pl_cluster *cluster;
-  pl_model model;
+  pl_model model;              /* as the framework holds it */
+  pl_program_flops flops;      /* of a model with blocks, as it is given */
   pl_tree_plan plan;           /* its notes, where a tree was read */
   pl_ir_module module;         /* as it was read or made */
   pl_ir_module launched;       /* what of it is simulated */

@@ -7,7 +7,6 @@
 
 #include "workloads/language/ir_check.h"
 #include "workloads/language/ir_recurrence.h"
-#include "workloads/language/ir_work.h"
 #include "workloads/passes/adapt.h"
 #include "workloads/passes/program_of.h"
 #include "workloads/run/launched_program.h"
@@ -24,15 +23,6 @@ void pl_program_cache_init(pl_program_cache *cache) {
 
 void pl_program_cache_release(pl_program_cache *cache) {
   pl_arena_release(&cache->arena);
-}
-
-static pl_ir_work model_work(const pl_ir_module *program) {
-  return pl_ir_function_work(program, program->classes[0].chunks[0].forward);
-}
-
-static double model_flops(const pl_ir_module *program, const pl_ir_work *work, const pl_job *job, pl_batch_cut cut) {
-  double n = cut.fewer ? (double)job->gbs / (double)cut.samples : program->n_microbatches;
-  return 3 * (work->product_flops + work->attention_flops) * n;
 }
 
 /* The model program with a vocabulary of that size. */
@@ -54,15 +44,13 @@ static pl_code cached(const pl_program_candidate *c, int64_t vocab, pl_batch_cut
   *held = *c->model;
   held->width.vocab = vocab;
   PL_TRY(pl_model_program_of(held, c->job, cut, &cache->arena, program, error));
-  const pl_ir_work work = model_work(program);
   struct pl_cached_program *entry = &cache->entries[cache->n++];
   *entry = (struct pl_cached_program){.model = c->model,
                                       .job = c->job,
                                       .vocab = vocab,
                                       .cut = cut,
                                       .program = program,
-                                      .model_flops = model_flops(program, &work, c->job, cut),
-                                      .narrow_share = pl_ir_work_narrow_share(&work)};
+                                      .flops = pl_program_flops_of(c->model, c->job, program, cut)};
   *found = entry;
   return PL_OK;
 }
@@ -73,7 +61,7 @@ typedef struct made {
   pl_ir_module module;
   pl_ir_recurrence recurrence;   /* of its lists */
   const pl_framework *framework; /* as the strategy has it */
-  double model_flops, narrow_share;
+  pl_program_flops flops;
 } made;
 
 static pl_code cut_of(const pl_program_candidate *c, pl_batch_cut *cut, pl_error *error) {
@@ -112,8 +100,7 @@ static pl_code plan_whole(const pl_program_candidate *c, const pl_simulate_optio
   pl_batch_cut cut;
   PL_TRY(cut_of(c, &cut, error));
   PL_TRY(cached(c, vocab, cut, cache, &found, error));
-  to->model_flops = found->model_flops;
-  to->narrow_share = found->narrow_share;
+  to->flops = found->flops;
   PL_TRY(plan_of(c, options, found->program, arena, &to->plan, error));
   int64_t held = c->tree != NULL ? pl_model_held_by_plan(c->model, framework, &to->plan).width.vocab : vocab;
   if (held == vocab) return PL_OK;
@@ -185,13 +172,13 @@ static void say_strategy(const pl_program_candidate *c, const pl_tree_plan *plan
 
 static void say_speed(const pl_program_candidate *c, const pl_program_report *report, const made *of,
                       pl_result_row *row) {
-  double peak_flops = pl_program_peak_flops(c->cluster, report, c->job, of->narrow_share);
+  double peak_flops = pl_program_peak_flops(c->cluster, report, c->job, of->flops.narrow_share);
   row->iter_time_s = report->iter_time_s;
   row->iter_time_low_s = report->interval.low_s;
   row->iter_time_high_s = report->interval.high_s;
   row->samples_per_s = (double)c->job->gbs / report->iter_time_s;
   row->tokens_per_s = row->samples_per_s * (double)c->job->seq;
-  row->mfu = peak_flops > 0 ? of->model_flops / report->iter_time_s / peak_flops : (double)NAN;
+  row->mfu = peak_flops > 0 ? of->flops.of_sequence * row->samples_per_s / peak_flops : (double)NAN;
 }
 
 static void say_shares(const pl_program_report *report, pl_result_row *row) {

@@ -2,12 +2,13 @@
  * row that candidates of block models have. What cannot be said of a program is missing in it (NaN, -1, nothing).
  *
  * What candidates have in common is made once and kept by the thread: the model program of a number of microbatches
- * (reading, shapes, outlining) and its FLOPs.
+ * (reading, shapes, outlining), and what its MFU counts.
  */
 #ifndef PL_WORKLOADS_PROGRAM_ROW_H
 #define PL_WORKLOADS_PROGRAM_ROW_H
 
 #include "workloads/passes/program_of.h"
+#include "workloads/run/program_flops.h"
 #include "workloads/run/simulate_program.h"
 #include "workloads/tree/tree_plan.h"
 
@@ -23,8 +24,7 @@ typedef struct pl_program_cache {
     int64_t vocab; /* as the framework holds it */
     pl_batch_cut cut;
     const pl_ir_module *program;
-    double model_flops;  /* of an iteration: matrix products and attention, forward and twice that backward */
-    double narrow_share; /* of these, in a narrow type */
+    pl_program_flops flops;
   } entries[PL_PROGRAM_CACHE_MOST];
 } pl_program_cache;
 
