@@ -15,6 +15,7 @@
 #include "search/command/selection.h"
 #include "search/results/column_text.h"
 #include "search/run/run_options.h"
+#include "workloads/strategy/strategy.h"
 
 enum {
   KEY_TOP = 'n',
@@ -118,15 +119,31 @@ static pl_code judge(const show_options *options, pl_error *error) {
   return PL_OK;
 }
 
+/* Whether some row has degrees: a strategy in words, if it is a program; trees have none. */
+static pl_code has_degrees(session *own, bool *has, pl_error *error) {
+  uint32_t tmp, n = pl_results_reader_n_rows(own->reader);
+  void *values;
+  *has = own->known.n <= PL_RESULT_FIRST_PROGRAM + 1;
+  if (*has) return PL_OK; /* nothing was chosen of a file */
+  PL_TRY(pl_where_column("tmp", own->known, "the table", &tmp, error));
+  pl_arena_mark mark = pl_arena_mark_here(&own->arena);
+  PL_TRY(pl_results_reader_column(own->reader, &own->known.at[tmp], &own->arena, &values, error));
+  for (uint32_t i = 0; i < n; i++)
+    *has = *has || ((const int32_t *)values)[i] > 0;
+  pl_arena_release_to(&own->arena, mark);
+  return PL_OK;
+}
+
 /* Of a table, when none are asked for. */
 static pl_code choose_table_columns(session *own, pl_error *error) {
   static const char of_tuples[] =
       "candidate,iter_time_s,tokens_per_s,mfu,pp,dp,tmp,mbs,schedule,vpp,sp,recompute,zero,overlap,"
       "peak_mem_bytes,fits,assign";
   static const char of_spaces[] = "candidate,iter_time_s,samples_per_s,compute_s,bubble_s,peak_mem_bytes,fits";
-  bool has_choices = own->known.n > PL_RESULT_FIRST_PROGRAM + 1;
-  PL_TRY(choose_columns(own, has_choices ? of_spaces : of_tuples, error));
-  for (uint32_t c = PL_RESULT_FIRST_PROGRAM + 1; c < own->known.n; c++)
+  bool tuples;
+  PL_TRY(has_degrees(own, &tuples, error));
+  PL_TRY(choose_columns(own, tuples ? of_tuples : of_spaces, error));
+  for (uint32_t c = PL_RESULT_FIRST_PROGRAM + 1; !tuples && c < own->known.n; c++)
     own->columns[own->n_columns++] = c;
   return PL_OK;
 }
@@ -198,12 +215,13 @@ static pl_code is_used(session *own, uint32_t column, const char *plain, bool *u
   for (uint32_t i = 0; i < own->selection.n_rows && !*used; i++) {
     PL_TRY(pl_selection_value(&own->selection, column, own->selection.rows[i], value, error));
     printable_text(&own->known.at[column], value, text);
-    *used = strcmp(text, plain) != 0 && strcmp(text, "-1") != 0; /* -1: not known */
+    *used = strcmp(text, plain) != 0 && strcmp(text, "-1") != 0 && text[0] != '\0'; /* -1, nothing: not known */
   }
   return PL_OK;
 }
 
-/* What few jobs use, beside the tensor-parallel degree: only where a row has it. Without it the row says another. */
+/* What few jobs use, beside the tensor-parallel degree, and what the host holds: only where a row has it. Without it
+ * the row says another. */
 static pl_code choose_rare_columns(session *own, pl_error *error) {
   static const char *const rare[][2] = {{"cp", "1"}, {"ep", "1"}, {"etp", "1"}, {"ep_overlap", "0"}, {"order", "tdp"}};
   uint32_t at = 0, tmp, column;
@@ -219,6 +237,11 @@ static pl_code choose_rare_columns(session *own, pl_error *error) {
     at++;
     memmove(&own->columns[at + 1], &own->columns[at], (own->n_columns++ - at) * sizeof own->columns[0]);
     own->columns[at] = column;
+  }
+  for (uint32_t c = PL_RESULT_FIRST_PROGRAM + 1; c < own->known.n && own->n_columns < MOST_COLUMNS; c++) {
+    bool used;
+    PL_TRY(is_used(own, c, pl_offload_names[0], &used, error));
+    if (used) own->columns[own->n_columns++] = c;
   }
   return PL_OK;
 }

@@ -65,6 +65,21 @@ assert shown["rows"][0]["status"] == "done" and len(shown["rows"][0]["run_digest
   [[ $("$PACELINE" show "$FILE" | head -1) == *" tmp  mbs "* ]]
 }
 
+@test "strategies in words that are simulated as programs have their degrees, and what the host holds where some leave it something" {
+  job=(--platform dgx-h100:1 --model llama-3.1-8b --gbs 16 --seq 2048 --pp 4 --dp 2 --tmp 1 --mbs 1 --sp off --zero 0 --recompute none --overlap on --assign uniform --quiet)
+  "$PACELINE" sweep "${job[@]}" --schedule 1f1b,dualpipe -o "$BATS_TEST_TMPDIR/dual.h5"
+  "$PACELINE" sweep "${job[@]}" --schedule 1f1b --offload none,states -o "$BATS_TEST_TMPDIR/states.h5"
+  run -0 "$PACELINE" show "$BATS_TEST_TMPDIR/dual.h5" --where true
+  [[ "${lines[0]}" == *"tokens_per_s  mfu[%]  pp  dp  tmp  mbs  schedule "*" assign"* ]]
+  [[ "${lines[0]}" != *choice_offload* ]]
+  [[ "$output" == *" 4   2    1    1  dualpipe "* ]]
+  run -0 "$PACELINE" show "$BATS_TEST_TMPDIR/states.h5"
+  [[ "${lines[0]}" == *" pp  dp  tmp  mbs  schedule "*" choice_offload" ]]
+  [[ "$output" == *"0:8:16:24:32  none"*"0:8:16:24:32  states"* ]]
+  run -0 "$PACELINE" show "$BATS_TEST_TMPDIR/states.h5" --where 'choice_offload=="none"'
+  [[ "${lines[0]}" != *choice_offload* ]]
+}
+
 @test "nothing of a file that cannot be read to its end" {
   cp "$FILE" "$BATS_TEST_TMPDIR/lacking.h5"
   /usr/bin/python3 -c 'import h5py, sys; del h5py.File(sys.argv[1], "r+")["mbs"]' "$BATS_TEST_TMPDIR/lacking.h5"
