@@ -7,6 +7,7 @@
 
 #include "core/base/printable.h"
 #include "core/base/units.h"
+#include "search/results/program_columns.h"
 
 const char *const pl_compare_kind_names[PL_COMPARE_KINDS] = {
     "mem_parameters_bytes", "mem_gradients_bytes", "mem_optimizer_bytes", "mem_activations_bytes", "mem_buffers_bytes"};
@@ -51,12 +52,29 @@ static pl_code read_fits(pl_compare_side *side, const pl_node *root, pl_error *e
   const pl_node *node = pl_node_get(root, "fits");
   const char *text = node != NULL ? pl_node_text(node) : NULL;
   int64_t fits;
-  side->is_program = pl_node_get(root, "lists") != NULL;
   side->fits = text != NULL && strcmp(text, "true") == 0;
   if (side->fits || (text != NULL && strcmp(text, "false") == 0)) return PL_OK;
   PL_TRY(pl_node_integer(side->document, root, "fits", 0, 1, &fits, error));
   side->fits = fits != 0;
   return PL_OK;
+}
+
+/* What was taken of a strategy space, a key per choice. */
+static bool is_choice(const char *key) {
+  return strncmp(key, "choice_", strlen("choice_")) == 0;
+}
+
+/* Programs have lists; files of rows that are programs say of what choices. */
+static void read_kind(pl_compare_side *side, const pl_node *root) {
+  const pl_node *tmp = pl_node_get(root, "tmp");
+  const char *text = tmp != NULL ? pl_node_text(tmp) : NULL;
+  side->is_program = pl_node_get(root, "lists") != NULL || pl_node_get(root, PL_PROGRAM_CHOICES) != NULL;
+  side->says_strategy = text != NULL && strcmp(text, "-1") != 0;
+  for (size_t i = 0; !side->says_strategy && i < pl_node_count(root); i++) {
+    const char *key;
+    pl_node_entry(side->document, root, i, &key);
+    side->says_strategy = is_choice(key);
+  }
 }
 
 static pl_code read_side(pl_compare_side *side, pl_arena *arena, pl_error *error) {
@@ -81,6 +99,7 @@ static pl_code read_side(pl_compare_side *side, pl_arena *arena, pl_error *error
     PL_TRY(read_bytes(side, root, pl_compare_kind_names[kind], &side->kind_bytes[kind], error));
   PL_TRY(pl_node_integer(side->document, root, "peak_stage", 0, INT32_MAX, &side->peak_stage, error));
   PL_TRY(read_fits(side, root, error));
+  read_kind(side, root);
   return read_stages(side, root, arena, error);
 }
 
@@ -149,6 +168,8 @@ static const char *text_of(const pl_compare_side *side, const char *path, const 
   if (path != NULL) node = pl_node_get(node, path);
   if (node != NULL) node = pl_node_get(node, key);
   const char *text = node != NULL ? pl_node_text(node) : NULL;
+  bool nothing = text != NULL && (text[0] == '\0' || strcmp(text, "-1") == 0);
+  if (nothing && side->is_program) text = NULL; /* a row of a tree, which has no one degree */
   if (text != NULL && strcmp(key, "op_profile") == 0 && strcmp(text, "none") == 0) text = NULL;
   return text != NULL ? pl_printable_name(text, arena) : NULL;
 }
@@ -157,8 +178,9 @@ static void compare_setting(listing *own, const char *path, const char *key, con
   const char *a = text_of(&own->comparison->side[0], path, key, own->arena);
   const char *b = text_of(&own->comparison->side[1], path, key, own->arena);
   bool programs = own->comparison->side[0].is_program || own->comparison->side[1].is_program;
-  bool derived = programs || strcmp(key, "n_nodes") == 0; /* what a tree has many of, or the platform says already */
-  if ((a == NULL && b == NULL) || (derived && (a == NULL || b == NULL))) return;
+  bool derived = strcmp(key, "n_nodes") == 0; /* the platform says it already */
+  if (a == NULL && b == NULL) return;
+  if ((programs || derived) && (a == NULL || b == NULL)) return; /* what a tree has many of */
   bool same = a != NULL && b != NULL && strcmp(a, b) == 0;
   if (!same && own->n < MOST_SETTINGS) own->list[own->n++] = (pl_compare_difference){name, {a, b}};
   size_t used = strlen(own->same);
@@ -237,6 +259,16 @@ static void compare_texts(listing *own) {
   if (of_a != NULL || of_b != NULL) own->list[own->n++] = (pl_compare_difference){"strategy", {of_a, of_b}};
 }
 
+static void compare_choices(listing *own) {
+  const pl_compare_side *a = &own->comparison->side[0];
+  const pl_node *root = pl_document_root(a->document);
+  for (size_t i = 0; i < pl_node_count(root); i++) {
+    const char *key;
+    pl_node_entry(a->document, root, i, &key);
+    if (is_choice(key)) compare_setting(own, NULL, key, pl_printable_name(key, own->arena));
+  }
+}
+
 static pl_code list_differences(pl_comparison *comparison, pl_arena *arena, pl_error *error) {
   listing own = {.comparison = comparison, .arena = arena};
   own.list = PL_TAKE(arena, pl_compare_difference, MOST_SETTINGS + 16);
@@ -246,6 +278,7 @@ static pl_code list_differences(pl_comparison *comparison, pl_arena *arena, pl_e
     compare_setting(&own, NULL, settings[s], settings[s]);
     if (strcmp(settings[s], "n_nodes") == 0) compare_clusters(&own);
   }
+  compare_choices(&own);
   compare_texts(&own);
   if (arena->failed) return pl_fail_memory(error, "what differs");
   comparison->differences = own.list;

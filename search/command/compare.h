@@ -27,6 +27,7 @@ typedef struct pl_compare_side {
   const pl_stage_times *stages;                       /* NULL: not known */
   uint32_t n_stages;
   bool fits, is_program; /* of a tree, or of a tuple that only programs can say */
+  bool says_strategy;    /* its degrees, or what was chosen of a strategy space */
   int64_t peak_bytes, capacity_bytes, kind_bytes[PL_COMPARE_KINDS];
   int64_t peak_stage;
 } pl_compare_side;

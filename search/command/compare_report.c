@@ -112,7 +112,9 @@ static void print_kinds(FILE *stream, const pl_comparison *c) {
 static void print_differences(FILE *stream, const pl_comparison *c) {
   print_pair(stream, "", "A", "B");
   print_pair(stream, "compared", c->side[0].label, c->side[1].label);
-  bool strategies = (c->side[0].is_program || c->side[1].is_program) && strcmp(c->side[0].label, c->side[1].label) != 0;
+  bool silent =
+      (c->side[0].is_program && !c->side[0].says_strategy) || (c->side[1].is_program && !c->side[1].says_strategy);
+  bool strategies = silent && strcmp(c->side[0].label, c->side[1].label) != 0;
   if (c->n_differences == 0)
     fprintf(stream, "what differs            %s\n", strategies ? "the strategies" : "nothing that was said of them");
   for (uint32_t i = 0; i < c->n_differences; i++) {

@@ -52,6 +52,15 @@ static pl_code put_stages(pl_results_reader *reader, uint32_t row, int32_t pp, p
   return PL_OK;
 }
 
+/* What was taken of a strategy space, or lies in the host's memory. */
+static void put_choices(pl_results_reader *reader, const pl_result_row *row, pl_json *json) {
+  const pl_column_list columns = pl_results_reader_columns(reader);
+  for (uint32_t c = PL_RESULT_FIRST_PROGRAM + 1; c < columns.n; c++) {
+    pl_json_key(json, columns.at[c].name);
+    pl_column_json(json, &columns.at[c], (const unsigned char *)row + columns.at[c].offset);
+  }
+}
+
 static pl_code put_row(const request *own, pl_results_reader *reader, pl_json *json, pl_arena *arena, pl_error *error) {
   uint32_t at;
   pl_result_row row = {0};
@@ -62,8 +71,10 @@ static pl_code put_row(const request *own, pl_results_reader *reader, pl_json *j
                    row.status == PL_RESULT_PENDING ? "not computed yet" : "of a strategy that could not be simulated");
   PL_TRY(pl_results_reader_attributes_json(reader, json, error));
   pl_json_put_integer(json, "candidate", at);
-  pl_json_put_integer(json, "n_devices", (int64_t)row.pp * row.dp * row.tmp * row.cp);
+  bool program = pl_results_reader_has_program(reader); /* whose rows count devices, and trees have no degrees */
+  pl_json_put_integer(json, "n_devices", program ? row.n_classes : (int64_t)row.pp * row.dp * row.tmp * row.cp);
   pl_row_json(json, &row);
+  if (program) put_choices(reader, &row, json);
   return put_stages(reader, at, row.pp, json, arena, error);
 }
 

@@ -114,6 +114,10 @@ pl_code pl_results_reader_row(pl_results_reader *reader, uint32_t row, pl_result
     const pl_column_info *column = &pl_result_columns[c];
     PL_TRY(pl_results_reader_element(reader, column, row, (unsigned char *)result + column->offset, error));
   }
+  for (uint32_t c = 0; c < reader->program.n; c++) {
+    const pl_column_info *column = &reader->program.at[c];
+    PL_TRY(pl_results_reader_element(reader, column, row, (unsigned char *)result + column->offset, error));
+  }
   return PL_OK;
 }
 

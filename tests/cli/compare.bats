@@ -129,6 +129,27 @@ PYTHON
   [[ $output == *"what differs            the strategies"*"by stage                not known of programs"*"better                  "* ]]
 }
 
+@test "rows that are programs are said to be: of a sweep with dualpipe, with --offload, of a strategy space" {
+  on=(--platform dgx-h100:1 --model llama-3.1-8b --gbs 16 --seq 2048)
+  job=("${on[@]}" --pp 4 --dp 2 --tmp 1 --mbs 1 --sp off --zero 0 --recompute none --overlap on --assign uniform --quiet --force)
+  "$PACELINE" simulate "${on[@]}" --strategy pp=4,dp=2,tmp=1,mbs=1 --json >tuple.json
+  "$PACELINE" sweep "${job[@]}" --schedule 1f1b,dualpipe -o dual.h5
+  run -0 "$PACELINE" compare tuple.json dual.h5:1
+  [[ $output =~ "differs  schedule       1f1b "\ +"dualpipe" ]]
+  [[ $output == *"the same "*" pp 4, dp 2, "*"simulated as "*"a tuple "*"a program"*"by stage                not known of programs"* ]]
+  run -0 "$PACELINE" compare dual.h5:0 dual.h5:1
+  [[ $output != *"simulated as "* && $output == *"by stage                not known of programs"* ]]
+  run -0 "$PACELINE" compare dual.h5:0 dual.h5
+  [[ $output == *"what differs            nothing that was said of them"* ]]
+  "$PACELINE" sweep "${job[@]}" --schedule 1f1b --offload none,states -o states.h5
+  run -0 "$PACELINE" compare states.h5:0 states.h5:1
+  [[ $output =~ "differs  choice_offload  none "\ +"states" ]]
+  "$PACELINE" sweep --platform dgx-1v --model gpt3-5b --gbs 64 --strategy-space "$BATS_TEST_DIRNAME/../../workloads/strategies/spaces/gpt-offload.yaml" -o trees.h5 --quiet --force
+  run -0 "$PACELINE" compare trees.h5:0 trees.h5:2
+  [[ $output =~ "differs  choice_microbatches  1 "\ +"4" ]]
+  [[ $output == *"n_devices 8, "* && $output != *" -1"* ]]
+}
+
 @test "how experts lie and are hidden, and what only texts say, is among what differs" {
   job=(--platform dgx-a100 --model tiny-mixtral --gbs 16 --seq 64)
   run -0 "$PACELINE" compare "${job[@]}" pp=1,dp=8,tmp=1,mbs=1,ep=2 pp=1,dp=8,tmp=1,mbs=1,ep=2,ep_overlap=1
