@@ -14,6 +14,7 @@
 #include "search/parallel/ranks.h"
 #include "search/run/space_session.h"
 #include "search/run/sweep.h"
+#include "workloads/run/program_flops.h"
 
 typedef struct session {
   pl_space_session base;
@@ -223,7 +224,8 @@ static pl_code print(void *session_, pl_error *error) {
     pl_search_summary_print(stdout, own->options.run.output, own->options.method->name, &own->outcome, &sensitivity,
                             &own->options.cost, own->problem.cluster, own->options.run.json);
   if (!own->options.run.quiet && !own->options.run.json)
-    pl_job_origin_print(stdout, 14, &own->base.model, &own->options.job.job, &own->options.job.origin);
+    pl_job_origin_print(stdout, 14, &own->base.model, &own->options.job.job, &own->options.job.origin,
+                        pl_job_narrow_share(&own->base.model, &own->options.job.job));
   if (is_infeasible(own)) return refuse_infeasible(own, error);
   if (is_refused(own))
     return pl_fail(error, PL_BAD_INPUT, "none of %u strategies could be simulated; the first: %s", own->outcome.n_rows,

@@ -14,6 +14,7 @@
 #include "search/results/results_file.h"
 #include "search/run/space_session.h"
 #include "search/run/sweep.h"
+#include "workloads/run/program_flops.h"
 
 typedef struct session {
   pl_space_session base;
@@ -106,7 +107,8 @@ static pl_code print(void *session_, pl_error *error) {
   PL_TRY(pl_sweep_summary_print(run->quiet ? NULL : stdout, run->output, &own->space, &own->outcome, run->json,
                                 &own->base.arena, &n_fit, error));
   if (!run->quiet && !run->json)
-    pl_job_origin_print(stdout, 14, &own->base.model, &own->options.job.job, &own->options.job.origin);
+    pl_job_origin_print(stdout, 14, &own->base.model, &own->options.job.job, &own->options.job.origin,
+                        pl_job_narrow_share(&own->base.model, &own->options.job.job));
   if (!own->options.job.must_fit || n_fit > 0) return PL_OK;
   return pl_fail(error, PL_DOES_NOT_FIT, "--must-fit: none of %u strategies fits in memory", own->space.n_candidates);
 }

@@ -8,6 +8,7 @@
 
 #include "core/base/units.h"
 #include "search/results/column_text.h"
+#include "workloads/run/program_flops.h"
 
 /* ---- the command line ---- */
 
@@ -143,7 +144,8 @@ static pl_code keep_origin(pl_search_sizes *sizes, const pl_space_session *sessi
   if (sizes->origin != NULL || session->evaluation.cluster == NULL) return PL_OK;
   FILE *stream = open_memstream(&text, &size);
   if (stream == NULL) return pl_fail_memory(error, "a text");
-  pl_job_origin_print(stream, 14, &session->model, &job->job, &job->origin);
+  pl_job_origin_print(stream, 14, &session->model, &job->job, &job->origin,
+                      pl_job_narrow_share(&session->model, &job->job));
   bool good = fclose(stream) == 0;
   sizes->origin = good ? pl_arena_strdup(arena, text) : NULL;
   free(text);

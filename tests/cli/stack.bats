@@ -61,3 +61,18 @@ setup() {
   run -0 "$PACELINE" show "$BATS_TEST_TMPDIR/a.h5" --csv --columns iter_time_s,fits
   [[ ${#lines[@]} -gt 2 ]]
 }
+
+@test "fp8's share and the MFU are said wherever one is simulated, and are the same" {
+  local job=(--platform dgx-h100:1 --model bamba-9b --fp8 --gbs 16 --seq 2048)
+  run -0 "$PACELINE" simulate "${job[@]}" --strategy pp=1,dp=4,tmp=2,mbs=1,zero=3
+  [[ $output == *"MFU  "*" %"* && $output =~ $'\n'"fp8 "\ +"92.8 % of the products' work" ]]
+  said=$("$PACELINE" simulate "${job[@]}" --strategy pp=1,dp=4,tmp=2,mbs=1,zero=3 --json | jq -c '[.mfu, .iter_time_s]')
+  run -0 "$PACELINE" sweep "${job[@]}" --pp 1 --dp 4 --tmp 2 --mbs 1 --zero 3 --sp off --recompute none -o "$BATS_TEST_TMPDIR/a.h5"
+  [[ $output =~ $'\n'"fp8 "\ +"92.8 % of the products' work" ]]
+  [ "$("$PACELINE" show "$BATS_TEST_TMPDIR/a.h5" --json | jq -c '.rows[0] | [.mfu, .iter_time_s]')" = "$said" ]
+  run -0 "$PACELINE" search "${job[@]}" --pp 1 --dp 4 --tmp 2 --mbs 1 --zero 3 --sp off --recompute none
+  [[ $output =~ $'\n'"fp8 "\ +"92.8 % of the products' work" ]]
+  # An MLP has layers, none of which is a Transformer's.
+  run -0 "$PACELINE" simulate --platform dgx-h100:1 --model mlp-1b --fp8 --gbs 1024 --strategy pp=1,dp=8,tmp=1,mbs=16
+  [[ $output == *"none of the products: it is for the weights of Transformers' layers, of which this model has none; all is fp16"* ]]
+}

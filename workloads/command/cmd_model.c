@@ -274,7 +274,7 @@ static void print_text(const report *out, bool ops) {
          shard->mbs, (long long)shard->seq, pl_recompute_names[shard->recompute], pl_dtype_name(shard->dtype),
          shard->flash ? "fused" : "unfused");
   const pl_job job = {.dtype = shard->dtype, .seq = shard->seq};
-  pl_job_origin_print(stdout, 12, model, &job, out->origin);
+  pl_job_origin_print(stdout, 12, model, &job, out->origin, 0);
   print_blocks(out);
   char name[CLASS_NAME_BYTES];
   for (int32_t c = 0; c < pl_model_n_classes(model) && ops; c++) {

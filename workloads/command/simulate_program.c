@@ -126,12 +126,15 @@ static pl_code make_of_tree(pl_program_subject *to, const char *path, const pl_c
   if (tree == NULL || forward == NULL) return pl_fail_memory(error, "a strategy tree");
   pl_ir_level level = to->request->inference ? PL_IR_MODEL : PL_IR_DISTRIBUTED;
   pl_ir_module *made = to->request->inference ? forward : module;
+  const pl_model given = to->model;
   PL_TRY(pl_tree_load(path, arena, tree, error));
   PL_TRY(pl_tree_prices_adopt(tree, cluster, &to->options->simulate, arena, error));
   if (is_lowered(to))
     PL_TRY(pl_program_of_tree_held(&to->model, &to->options->job, tree, level, arena, plan, made, error));
   else
     PL_TRY(pl_program_of_tree(&to->model, &to->options->job, tree, level, arena, plan, made, error));
+  const pl_batch_cut cut = pl_batch_cut_evenly(&to->options->job, plan->n_microbatches);
+  PL_TRY(pl_program_flops_take(&given, &to->options->job, cut, arena, &to->flops, error));
   return to->request->inference ? pl_ir_partition(forward, plan, to->model.ends.tied_embeddings, arena, module, error)
                                 : PL_OK;
 }
@@ -150,6 +153,7 @@ static pl_code make_of_strategy(pl_job_options *options, pl_program_subject *to,
   to->schedule = pl_schedule_name(strategy.schedule);
   PL_TRY(pl_strategy_assign_unplaced(
       &strategy, &to->model, job, ": nothing is priced for programs; give boundaries, uniform or ends", arena, error));
+  PL_TRY(pl_program_flops_take(&to->model, job, pl_batch_cut_of(job, &strategy), arena, &to->flops, error));
   if (is_lowered(to)) to->model = pl_model_held(&to->model, job->framework, strategy.tmp);
   return (to->request->inference ? pl_inference_program_of : pl_program_of)(&to->model, job, &strategy,
                                                                             PL_IR_DISTRIBUTED, arena, module, error);
@@ -188,8 +192,6 @@ static pl_code take_module(pl_job_options *options, pl_program_subject *to, pl_a
   PL_TRY(pl_job_options_adopt(options, &to->model, arena, error));
   PL_TRY(pl_job_options_complete(options, &to->model, to->cluster, error));
   PL_TRY(pl_job_options_visit(options, &to->cluster, arena, error));
-  if (pl_model_has_blocks(&to->model))
-    to->flops = pl_program_flops_of(&to->model, &options->job, NULL, (pl_batch_cut){0});
   if (request->tree_path == NULL) return make_of_strategy(options, to, to->cluster, arena, &to->module, error);
   PL_TRY(make_of_tree(to, request->tree_path, to->cluster, arena, &to->plan, &to->module, error));
   to->schedule = pl_schedule_name(to->plan.schedule.schedule);

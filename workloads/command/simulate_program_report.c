@@ -29,27 +29,11 @@ static const share shares[] = {{"forward", PL_CATEGORY_FORWARD},
                                {"data communication", PL_CATEGORY_DATA}};
 enum { N_SHARES = sizeof(shares) / sizeof(shares[0]) };
 
-/* Of products and attention; 0: the job is all in one type. */
-static double narrow_share(const pl_program_subject *of) {
-  const pl_job *job = &of->options->job;
-  pl_ir_work all = {0};
-  if (!job->fp8) return 0;
-  if (pl_model_has_blocks(&of->model)) return of->flops.narrow_share;
-  for (int32_t c = 0; c < of->module.n_classes; c++)
-    for (int32_t k = 0; k < of->module.classes[c].n_chunks; k++) {
-      const pl_ir_work work = pl_ir_function_work(&of->module, of->module.classes[c].chunks[k].forward);
-      all.product_flops += work.product_flops;
-      all.attention_flops += work.attention_flops;
-      all.narrow_flops += work.narrow_flops;
-    }
-  return pl_ir_work_narrow_share(&all);
-}
-
 /* What a model's program was made of, and what was assumed. */
 static void print_model(const pl_program_subject *of) {
   char loss[PL_ONNX_LOSS_TEXT_BYTES];
   const pl_model *model = &of->model;
-  pl_simulate_model_print(stdout, model, &of->options->job, &of->options->origin, narrow_share(of));
+  pl_simulate_model_print(stdout, model, &of->options->job, &of->options->origin, of->flops.narrow_share);
   if (pl_program_kernels_assumed(model) != NULL) printf("kernels          %s\n", pl_program_kernels_assumed(model));
   if (of->request->inference) {
     printf("pass             forward alone: no backward pass, no gradients, no optimizer\n");
@@ -154,15 +138,15 @@ static void print_attention(const pl_program_subject *of) {
     }
 }
 
-/* MFU of models whose FLOPs have a formula. */
+/* A forward pass alone has no MFU. */
 static void print_speed(const pl_program_subject *of, const pl_program_report *report) {
   const pl_job *job = &of->options->job;
   pl_simulate_time_print(stdout, report->iter_time_s, &report->interval, report->fits);
   if (of->request->program_path != NULL) return;
   double samples_per_s = (double)job->gbs / report->iter_time_s;
   pl_simulate_throughput_print(stdout, samples_per_s, samples_per_s * (double)job->seq);
-  double peak_flops = pl_program_peak_flops(of->cluster, report, job, narrow_share(of));
-  if (of->request->inference || !pl_model_has_blocks(&of->model) || !(peak_flops > 0)) return;
+  double peak_flops = pl_program_peak_flops(of->cluster, report, job, of->flops.narrow_share);
+  if (of->request->inference || !(peak_flops > 0)) return;
   pl_simulate_mfu_print(stdout, of->flops.of_sequence * samples_per_s / peak_flops);
 }
 
@@ -236,17 +220,17 @@ static void put_columns(pl_json *json, const pl_program_subject *of, const pl_pr
   if (of->request->program_path != NULL) return;
   const pl_job *job = &of->options->job;
   double samples_per_s = (double)job->gbs / report->iter_time_s;
-  double peak_flops = pl_program_peak_flops(of->cluster, report, job, narrow_share(of));
+  double peak_flops = pl_program_peak_flops(of->cluster, report, job, of->flops.narrow_share);
   char digest[PL_DIGEST_TEXT_BYTES];
   pl_json_put_string(json, "model_digest", pl_digest_format(of->model.digest, digest));
   pl_json_put_string(json, "attention", job->flash ? "flash" : "unfused");
   pl_json_put_string(json, "network", pl_network_names[of->options->simulate.network]);
   pl_json_put_integer(json, "seq", job->seq);
   pl_json_put_string(json, "dtype", pl_dtype_name(job->dtype));
-  pl_simulate_narrow_json(json, job, narrow_share(of));
+  pl_simulate_narrow_json(json, job, of->flops.narrow_share);
   pl_json_put_number(json, "samples_per_s", samples_per_s);
   pl_json_put_number(json, "tokens_per_s", samples_per_s * (double)job->seq);
-  if (of->request->inference || !pl_model_has_blocks(&of->model) || !(peak_flops > 0)) return;
+  if (of->request->inference || !(peak_flops > 0)) return;
   pl_json_put_number(json, "mfu", of->flops.of_sequence * samples_per_s / peak_flops);
 }
 

@@ -15,7 +15,7 @@ typedef struct pl_program_subject {
   const pl_program_request *request;
   const pl_cluster *cluster;
   pl_model model;              /* as the framework holds it */
-  pl_program_flops flops;      /* of a model with blocks, as it is given */
+  pl_program_flops flops;      /* of it as it is given */
   pl_tree_plan plan;           /* its notes, where a tree was read */
   pl_ir_module module;         /* as it was read or made */
   pl_ir_module launched;       /* what of it is simulated */

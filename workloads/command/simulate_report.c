@@ -32,7 +32,7 @@ void pl_simulate_model_print(FILE *stream, const pl_model *model, const pl_job *
   else
     fprintf(stream, " sequences of %" PRId64 " tokens", job->seq);
   print_types(stream, job, narrow_share);
-  pl_job_origin_print(stream, 17, model, job, origin);
+  pl_job_origin_print(stream, 17, model, job, origin, narrow_share);
 }
 
 void pl_simulate_platform_print(FILE *stream, const pl_cluster *cluster) {

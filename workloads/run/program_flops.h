@@ -14,4 +14,10 @@ typedef struct pl_program_flops {
 pl_program_flops pl_program_flops_of(const pl_model *model, const pl_job *job, const pl_ir_module *program,
                                      pl_batch_cut cut);
 
+/* The same, with the model program made for it, of a model without blocks. Scratch in `arena`, given back. */
+pl_code pl_program_flops_take(const pl_model *model, const pl_job *job, pl_batch_cut cut, pl_arena *arena,
+                              pl_program_flops *flops, pl_error *error);
+/* The narrow share of a job, however it is simulated; NaN: its program cannot be made. */
+double pl_job_narrow_share(const pl_model *model, const pl_job *job);
+
 #endif

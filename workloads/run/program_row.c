@@ -44,13 +44,14 @@ static pl_code cached(const pl_program_candidate *c, int64_t vocab, pl_batch_cut
   *held = *c->model;
   held->width.vocab = vocab;
   PL_TRY(pl_model_program_of(held, c->job, cut, &cache->arena, program, error));
+  pl_program_flops flops;
+  if (vocab == c->model->width.vocab)
+    flops = pl_program_flops_of(c->model, c->job, program, cut);
+  else
+    PL_TRY(pl_program_flops_take(c->model, c->job, cut, &cache->arena, &flops, error));
   struct pl_cached_program *entry = &cache->entries[cache->n++];
-  *entry = (struct pl_cached_program){.model = c->model,
-                                      .job = c->job,
-                                      .vocab = vocab,
-                                      .cut = cut,
-                                      .program = program,
-                                      .flops = pl_program_flops_of(c->model, c->job, program, cut)};
+  *entry = (struct pl_cached_program){
+      .model = c->model, .job = c->job, .vocab = vocab, .cut = cut, .program = program, .flops = flops};
   *found = entry;
   return PL_OK;
 }

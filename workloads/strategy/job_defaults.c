@@ -2,10 +2,10 @@
 #include "workloads/strategy/job_defaults.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "workloads/ir/stack.h"
-#include "workloads/lower/block_program.h"
 
 const char *const pl_job_source_names[] = {
     [PL_SOURCE_OPTION] = "option", [PL_SOURCE_MODEL] = "model", [PL_SOURCE_ASSUMED] = "assumed"};
@@ -97,10 +97,9 @@ static void print_products(FILE *stream, int width, const pl_model *model, const
 }
 
 /* What is computed narrower than `type` says, and against which peaks the MFU is. */
-static void print_narrow(FILE *stream, int width, const pl_model *model, const pl_job *job) {
+static void print_narrow(FILE *stream, int width, const pl_job *job, double share) {
   const char *narrow = job->fp4 ? "fp4" : "fp8";
-  if (!job->fp8 || !pl_model_has_blocks(model)) return;
-  double share = pl_model_narrow_share(model, job->dtype, job->fp4, job->seq);
+  if (!job->fp8 || isnan(share)) return;
   const char *wide = pl_dtype_name(job->dtype);
   if (share > 0)
     fprintf(stream,
@@ -108,8 +107,11 @@ static void print_narrow(FILE *stream, int width, const pl_model *model, const p
             "%s); the MFU counts each at its own peak\n",
             width, narrow, 100 * share, wide);
   else
-    fprintf(stream, "%-*snone of the products: it is for layers' weights, of which this model has none; all is %s\n",
-            width, narrow, wide);
+    fprintf(
+        stream,
+        "%-*snone of the products: it is for the weights of Transformers' layers, of which this model has none; all is "
+        "%s\n",
+        width, narrow, wide);
 }
 
 /* Pictures and vectors have no length to choose. */
@@ -130,8 +132,8 @@ static void print_sequence(FILE *stream, int width, const pl_model *model, const
   fputs(" (--seq changes it)\n", stream);
 }
 
-void pl_job_origin_print(FILE *stream, int width, const pl_model *model, const pl_job *job,
-                         const pl_job_origin *origin) {
+void pl_job_origin_print(FILE *stream, int width, const pl_model *model, const pl_job *job, const pl_job_origin *origin,
+                         double narrow_share) {
   if (model->is_text_part)
     fprintf(stream, "%-*s%s\n", width, "part",
             "the language model of the file's text_config; towers and projectors of "
@@ -142,7 +144,7 @@ void pl_job_origin_print(FILE *stream, int width, const pl_model *model, const p
             pl_model_prediction_parameters(model) / model->ends.n_predictions);
   print_type(stream, width, model, job, origin);
   print_products(stream, width, model, job, origin);
-  print_narrow(stream, width, model, job);
+  print_narrow(stream, width, job, narrow_share);
   print_sequence(stream, width, model, job, origin);
   if (model->of_one_sample)
     fprintf(stream, "%-*sany number of them, assumed: the file was exported for 1\n", width, "samples");

@@ -38,10 +38,10 @@ int64_t pl_model_default_seq(const pl_model *model);
 pl_code pl_job_defaults_take(const pl_model *model, const char *path, pl_job *job, pl_job_origin *origin,
                              pl_error *error);
 
-/* "type", "products" and "sequence": a line each for what the command line left open or overrode. `width`: of the
- * labels' column. */
-void pl_job_origin_print(FILE *stream, int width, const pl_model *model, const pl_job *job,
-                         const pl_job_origin *origin);
+/* "type", "products", "fp8" and "sequence": a line each for what the command line left open or overrode. `width`: of
+ * the labels' column; `narrow_share`: of the products in fp8 or fp4, if some are asked for (NaN: not known). */
+void pl_job_origin_print(FILE *stream, int width, const pl_model *model, const pl_job *job, const pl_job_origin *origin,
+                         double narrow_share);
 /* "dtype_from", "seq_from" and, where the file has one, "quantization" and whether it is used. */
 void pl_job_origin_json(pl_json *json, const pl_model *model, const pl_job_origin *origin);
 
