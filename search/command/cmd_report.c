@@ -227,6 +227,17 @@ static const char *title_of(session *own, const char *command) {
   return pl_arena_printf(&own->arena, "%s on %s", model, platform);
 }
 
+/* What the MFU is a share of. */
+static const char *peak_of(session *own) {
+  bool fp4 = pl_results_reader_attribute(own->reader, "fp4", &own->arena) != NULL,
+       fp8 = pl_results_reader_attribute(own->reader, "fp8", &own->arena) != NULL;
+  const char *share = pl_results_reader_attribute(own->reader, "narrow_share", &own->arena);
+  if (share != NULL && !(strtod(share, NULL) > 0)) return "of the GPUs' peak"; /* asked for, and nothing is */
+  return fp4   ? "of the GPUs' peaks, fp4 products at theirs"
+         : fp8 ? "of the GPUs' peaks, fp8 products at theirs"
+               : "of the GPUs' peak";
+}
+
 static void put_origin(session *own, const char *command) {
   struct stat status;
   char date[64] = "";
@@ -240,7 +251,11 @@ static void put_origin(session *own, const char *command) {
   put_text(own->out, command, SIZE_MAX);
   fputs(",\n\"facts\":[", own->out);
   put_text(own->out, own->options.path, SIZE_MAX);
-  fprintf(own->out, ",\"of %s\",\"paceline %s\"],\n\"words\":", date, PACELINE_VERSION);
+  fprintf(own->out, ",\"of %s\",\"paceline %s\"", date, PACELINE_VERSION);
+  const char *types = pl_results_reader_types(own->reader, &own->arena);
+  if (types != NULL) fputc(',', own->out);
+  if (types != NULL) put_text(own->out, types, SIZE_MAX);
+  fprintf(own->out, "],\n\"peak\":\"%s\",\n\"words\":", peak_of(own));
   put_text(own->out,
            "Times are of one training iteration, as simulated. pp: pipeline stages, dp: replicas, tmp: tensor ranks, "
            "mbs: sequences "

@@ -93,12 +93,22 @@ typedef struct session {
 
 /* ---- what is asked ---- */
 
+/* What a command was asked about as a whole is no column. */
+static pl_code find_column(session *own, const char *name, const char *what, uint32_t *column, pl_error *error) {
+  pl_code code = pl_where_column(name, own->known, what, column, NULL);
+  const char *value = code != PL_OK ? pl_results_reader_attribute(own->reader, name, &own->arena) : NULL;
+  if (value == NULL) return code == PL_OK ? PL_OK : pl_where_column(name, own->known, what, column, error);
+  return pl_fail(error, PL_BAD_INPUT,
+                 "%s: %.40s is no column: it is %.80s in all rows (--json has it in \"attributes\")", what, name,
+                 pl_printable_name(value, &own->arena));
+}
+
 static pl_code choose_columns(session *own, const char *list, pl_error *error) {
   char *copy = pl_arena_strdup(&own->arena, list), *rest = copy;
   if (copy == NULL) return pl_fail_memory(error, "the columns");
   for (const char *name = strsep(&rest, ","); name != NULL; name = strsep(&rest, ",")) {
     if (own->n_columns == MOST_COLUMNS) return pl_fail(error, PL_BAD_INPUT, "--columns: more than %d", MOST_COLUMNS);
-    PL_TRY(pl_where_column(name, own->known, "--columns", &own->columns[own->n_columns++], error));
+    PL_TRY(find_column(own, name, "--columns", &own->columns[own->n_columns++], error));
   }
   return PL_OK;
 }
@@ -154,7 +164,7 @@ static pl_code resolve(session *own, pl_error *error) {
   own->known = pl_results_reader_columns(own->reader);
   const char *sort = options->sort != NULL ? options->sort : "iter_time_s";
   own->descending = sort[0] == '-';
-  PL_TRY(pl_where_column(sort + own->descending, own->known, "--sort", &own->sort, error));
+  PL_TRY(find_column(own, sort + own->descending, "--sort", &own->sort, error));
   PL_TRY(pl_where_take(options->where != NULL ? options->where : "status == 'done'", own->known, &own->arena,
                        &own->where, error));
   bool all = options->columns != NULL && strcmp(options->columns, "all") == 0;
@@ -391,6 +401,10 @@ static pl_code print_json(session *own, pl_error *error) {
   pl_json_put_integer(&json, "candidates", pl_results_reader_n_rows(own->reader));
   pl_json_put_integer(&json, "pending", own->selection.n_pending);
   pl_json_put_integer(&json, "matching", own->selection.n_matching);
+  pl_json_key(&json, "attributes");
+  pl_json_open_object(&json);
+  PL_TRY(pl_results_reader_attributes_json(own->reader, &json, error));
+  pl_json_close_object(&json);
   pl_json_key(&json, "rows");
   pl_json_open_array(&json);
   for (uint32_t i = 0; i < own->selection.n_rows; i++)
@@ -408,7 +422,10 @@ static void print_notes(session *own) {
   uint32_t n = pl_results_reader_n_rows(own->reader);
   bool table = !own->options.json && !own->options.csv;
   FILE *stream = table ? own->out : own->notes;
-  if (table) fprintf(stream, "\n%u of %u matching rows; %u candidates in the file\n", s->n_rows, s->n_matching, n);
+  const char *types = table ? pl_results_reader_types(own->reader, &own->arena) : NULL;
+  if (table) fprintf(stream, "\n%u of %u matching rows; %u candidates in the file", s->n_rows, s->n_matching, n);
+  if (types != NULL) fprintf(stream, ", all in %s", pl_printable_name(types, &own->arena));
+  if (table) fputc('\n', stream);
   if (table && own->options.where == NULL)
     fputs("(only those that were simulated and fit in memory; --where true shows all)\n", stream);
   if (s->n_pending == 0) return;

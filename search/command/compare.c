@@ -180,6 +180,10 @@ static void compare_setting(listing *own, const char *path, const char *key, con
   bool programs = own->comparison->side[0].is_program || own->comparison->side[1].is_program;
   bool derived = strcmp(key, "n_nodes") == 0; /* the platform says it already */
   if (a == NULL && b == NULL) return;
+  if (strcmp(key, "fp8") == 0 || strcmp(key, "fp4") == 0) { /* said where it is asked for, in results by a number */
+    a = a != NULL ? "on" : "off";
+    b = b != NULL ? "on" : "off";
+  }
   if ((programs || derived) && (a == NULL || b == NULL)) return; /* what a tree has many of */
   bool same = a != NULL && b != NULL && strcmp(a, b) == 0;
   if (!same && own->n < MOST_SETTINGS) own->list[own->n++] = (pl_compare_difference){name, {a, b}};

@@ -1,6 +1,7 @@
 /* See search/results/results_reader.h. */
 #include "search/results/results_reader.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -142,17 +143,52 @@ pl_code pl_results_reader_rows(pl_results_reader *reader, uint32_t first, uint32
   return code;
 }
 
-const char *pl_results_reader_command(pl_results_reader *reader, pl_arena *arena) {
-  hid_t attribute = H5Aopen(reader->file, "command", H5P_DEFAULT);
-  if (attribute < 0) return NULL;
-  hid_t type = H5Aget_type(attribute);
+/* Copied: what HDF5 has given is its own. */
+static const char *text_of(hid_t attribute, hid_t type, pl_arena *arena) {
   char *text = NULL;
-  bool good = H5Tis_variable_str(type) > 0 && H5Aread(attribute, type, &text) >= 0 && text != NULL;
+  bool good = H5Aread(attribute, type, &text) >= 0 && text != NULL;
   const char *copy = good ? pl_arena_strdup(arena, text) : NULL;
   if (text != NULL) H5free_memory(text);
+  return copy;
+}
+
+const char *pl_results_reader_attribute(pl_results_reader *reader, const char *name, pl_arena *arena) {
+  if (!(H5Aexists(reader->file, name) > 0)) return NULL;
+  hid_t attribute = H5Aopen(reader->file, name, H5P_DEFAULT);
+  if (attribute < 0) return NULL;
+  hid_t type = H5Aget_type(attribute), space = H5Aget_space(attribute);
+  int64_t integer;
+  double number;
+  const char *text = NULL;
+  bool single = H5Sget_simple_extent_npoints(space) == 1;
+  if (single && H5Tis_variable_str(type) > 0)
+    text = text_of(attribute, type, arena);
+  else if (single && H5Tget_class(type) == H5T_INTEGER && H5Aread(attribute, H5T_NATIVE_INT64, &integer) >= 0)
+    text = pl_arena_printf(arena, "%" PRId64, integer);
+  else if (single && H5Tget_class(type) == H5T_FLOAT && H5Aread(attribute, H5T_NATIVE_DOUBLE, &number) >= 0)
+    text = pl_arena_printf(arena, "%.17g", number);
+  H5Sclose(space);
   H5Tclose(type);
   H5Aclose(attribute);
-  return copy;
+  return text;
+}
+
+const char *pl_results_reader_command(pl_results_reader *reader, pl_arena *arena) {
+  return pl_results_reader_attribute(reader, "command", arena);
+}
+
+const char *pl_results_reader_types(pl_results_reader *reader, pl_arena *arena) {
+  const char *dtype = pl_results_reader_attribute(reader, "dtype", arena);
+  const char *share = pl_results_reader_attribute(reader, "narrow_share", arena);
+  const char *narrow = pl_results_reader_attribute(reader, "fp4", arena) != NULL   ? "fp4"
+                       : pl_results_reader_attribute(reader, "fp8", arena) != NULL ? "fp8"
+                                                                                   : NULL;
+  if (dtype == NULL || narrow == NULL) return dtype;
+  if (share == NULL) return pl_arena_printf(arena, "%s with %s products", dtype, narrow); /* files of before */
+  double value = strtod(share, NULL);
+  if (!(value > 0)) return pl_arena_printf(arena, "%s with no %s products", dtype, narrow);
+  return pl_arena_printf(arena, "%s with %s products (%.3g %% of their work; the MFU counts each at its own peak)",
+                         dtype, narrow, 100 * value);
 }
 
 uint32_t pl_results_reader_n_stages(const pl_results_reader *reader) {

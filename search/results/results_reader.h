@@ -32,6 +32,10 @@ pl_code pl_results_reader_element(pl_results_reader *reader, const pl_column_inf
                                   pl_error *error);
 /* All columns of one row but features and those of searches. */
 pl_code pl_results_reader_row(pl_results_reader *reader, uint32_t row, pl_result_row *result, pl_error *error);
+/* An attribute of the root group, a text or a number, as text in `arena`; NULL: there is none, or no memory. */
+const char *pl_results_reader_attribute(pl_results_reader *reader, const char *name, pl_arena *arena);
+/* "bf16 with fp8 products (86.8 % of their work; ...)": what all rows compute in; NULL likewise. */
+const char *pl_results_reader_types(pl_results_reader *reader, pl_arena *arena);
 /* The recorded command line (search/run/run_options.h), in `arena`; NULL: there is none, or no memory. */
 const char *pl_results_reader_command(pl_results_reader *reader, pl_arena *arena);
 /* Every attribute of the root group that is a text or a number, as keys of the object that is open. */

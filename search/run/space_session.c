@@ -9,6 +9,7 @@
 #include "core/system/command.h"
 #include "workloads/command/simulate_program.h"
 #include "workloads/import/model_file.h"
+#include "workloads/run/program_flops.h"
 
 void pl_space_session_init(pl_space_session *session) {
   *session = (pl_space_session){0};
@@ -102,6 +103,7 @@ static void describe_job(pl_space_session *session, const pl_job_origin *origin,
   pl_provenance_text(provenance, "dtype_from", pl_job_source_names[origin->dtype], false);
   pl_provenance_text(provenance, "seq_from", pl_job_source_names[origin->seq], false);
   if (job->fp8) pl_provenance_integer(provenance, job->fp4 ? "fp4" : "fp8", 1, true);
+  if (job->fp8) pl_provenance_number(provenance, "narrow_share", pl_job_narrow_share(&session->model, job), false);
   pl_provenance_text(provenance, "attention", job->flash ? "flash" : "unfused", true);
   pl_provenance_number(provenance, "bucket_bytes", job->bucket_bytes, true);
   pl_provenance_text(provenance, "pipeline_sends", pl_send_form_names[job->split_sends], true);

@@ -44,6 +44,15 @@ assert "default-src 'none'" in page and 'name="viewport"' in page
 PYTHON
 }
 
+@test "what the MFU is a share of: of fp8's peak where products are in fp8" {
+  "$PACELINE" sweep --platform dgx-h100:1 --model llama-3.1-8b --fp8 --gbs 16 --seq 2048 --pp 4 --dp 2 --tmp 1 --mbs 1 --schedule 1f1b --zero 0 --recompute none --overlap on -o fp8.h5 --quiet
+  "$PACELINE" report fp8.h5 -o fp8.html >said8
+  grep -q "\"peak\":\"of the GPUs' peaks, fp8 products at theirs\"" fp8.html
+  grep -q '"bf16 with fp8 products (86.8 % of their work; the MFU counts each at its own peak)"' fp8.html
+  grep -q "\"peak\":\"of the GPUs' peak\"" sweep.html
+  grep -q 'MFU: ${data.peak}, recomputation' fp8.html
+}
+
 @test "what is wrong with the request" {
   refuses "which results file? paceline report FILE -o PAGE"
   refuses "-o FILE is missing: the page to write, e.g. -o sweep.html" sweep.h5

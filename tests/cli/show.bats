@@ -80,6 +80,22 @@ assert shown["rows"][0]["status"] == "done" and len(shown["rows"][0]["run_digest
   [[ "${lines[0]}" != *choice_offload* ]]
 }
 
+@test "what all rows compute in is said, and a column that is an attribute" {
+  job=(--platform dgx-h100:1 --model llama-3.1-8b --gbs 16 --seq 2048 --pp 4 --dp 2 --tmp 1 --mbs 1 --schedule 1f1b --sp off --zero 0 --recompute none --overlap on --assign uniform)
+  "$PACELINE" sweep "${job[@]}" --fp8 -o "$BATS_TEST_TMPDIR/fp8.h5" --quiet
+  run -0 "$PACELINE" show "$FILE"
+  [[ $output == *"candidates in the file, all in fp16"$'\n'* ]]
+  run -0 "$PACELINE" show "$BATS_TEST_TMPDIR/fp8.h5"
+  [[ $output == *"candidates in the file, all in bf16 with fp8 products (86.8 % of their work; the MFU counts each at its own peak)"* ]]
+  share=$("$PACELINE" simulate --platform dgx-h100:1 --model llama-3.1-8b --gbs 16 --seq 2048 --fp8 --strategy pp=4,dp=2,tmp=1,mbs=1 --json | jq .narrow_share)
+  [ "$("$PACELINE" show "$BATS_TEST_TMPDIR/fp8.h5" --json | jq -c '.attributes | [.dtype, .fp8, .narrow_share]')" = "[\"bf16\",1,$share]" ]
+  refused "--columns: dtype is no column: it is bf16 in all rows (--json has it in \"attributes\")" "$BATS_TEST_TMPDIR/fp8.h5" --columns mfu,dtype
+  refused "there is no column 'dtyp'; near: " "$FILE" --columns dtyp
+  "$PACELINE" sweep "${job[@]}" -o "$BATS_TEST_TMPDIR/bf16.h5" --quiet
+  run -0 "$PACELINE" compare "$BATS_TEST_TMPDIR/fp8.h5:0" "$BATS_TEST_TMPDIR/bf16.h5:0"
+  [[ $output =~ "differs  fp8            on "\ +"off" ]]
+}
+
 @test "nothing of a file that cannot be read to its end" {
   cp "$FILE" "$BATS_TEST_TMPDIR/lacking.h5"
   /usr/bin/python3 -c 'import h5py, sys; del h5py.File(sys.argv[1], "r+")["mbs"]' "$BATS_TEST_TMPDIR/lacking.h5"
