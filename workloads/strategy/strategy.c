@@ -306,10 +306,18 @@ pl_code pl_strategy_check(const pl_strategy *strategy, const pl_model *model, co
 
 /* ---- printing ---- */
 
+/* Layers say where it is cut unless it is among the blocks in front of them, or among those behind. */
+static bool is_cut_between_layers(const pl_strategy *strategy, const pl_model *model) {
+  const int32_t *boundary = strategy->boundary;
+  int32_t n_chunks = pl_strategy_n_chunks(strategy);
+  return n_chunks == 1 || (boundary[1] >= PL_MODEL_BLOCKS_BEFORE_LAYERS &&
+                           boundary[n_chunks - 1] <= PL_MODEL_BLOCKS_BEFORE_LAYERS + model->n_layers);
+}
+
 /* Boundary in blocks as the user counts: layers hide the two blocks in front of them and the four behind. */
 static int32_t shown_boundary(const pl_strategy *strategy, const pl_model *model, int32_t index) {
   int32_t boundary = strategy->boundary[index];
-  if (!strategy->counts_layers || index == 0) return boundary;
+  if (!strategy->counts_layers || index == 0 || !is_cut_between_layers(strategy, model)) return boundary;
   return index == pl_strategy_n_chunks(strategy) ? model->n_layers : boundary - PL_MODEL_BLOCKS_BEFORE_LAYERS;
 }
 

@@ -9,21 +9,22 @@
  * (Megatron Core's, with expert-tensor-parallel-size 1): ep divides dp * cp * tmp. etp=tmp cuts each expert over the
  * tensor ranks as dense layers are (Megatron Core's default): the ep ranks are neighbours among the dp * cp replicas,
  * and ep divides these. assign: pp * vpp + 1 strictly increasing boundaries from 0 to the number of transformer layers
- * (embedding goes with the first, head with the last stage) or to the number of blocks (AMP's way of counting);
- * "uniform", "balanced", "optimal" and others are recipes. order: placement, innermost first, a permutation of t, d, p,
- * or of t, c, d, p; without c, context ranks come right behind t. It numbers the ranks; rank i is on device i of the
- * cluster, or on the i-th device of `placement`: devices and ranges of them (7-4 runs down), each device at most once.
- * idle=1: without a placement the first devices are used and the others left idle. split: microbatches of each of the
- * dp replicas (3x8 = eight times 3), in all gbs / mbs; without it they have equally many. overlap=0: gradients are
- * reduced when the last backward pass is over; ZeRO 2 and 3 reduce each bucket at once all the same, and computing
- * waits for it. shard: so many neighbours among the dp * cp ranks share a copy of what ZeRO shards, and their shares of
- * gradients are all-reduced with those of the other copies (PyTorch's HYBRID_SHARD, MiCS, Megatron's distributed
- * optimizer instances); without it all of them share one. ep_overlap=1: a forward pass and a backward pass of another
- * microbatch run beside each other, so that experts exchange the tokens of one while the other computes (Megatron
- * Core's combined 1F1B, --overlap-moe-expert-parallel-comm). offload: none, states (of the optimizer, which the host
- * then updates), kept (activations), both, gradients (states and gradients) or all in the memory of the host
- * (workloads/tree/README.md). recompute_layers: of each chunk so many layers, the first, are recomputed, not all
- * (Megatron's --recompute-method block). The last two are simulated as programs (pl_strategy_is_of_programs).
+ * (embedding goes with the first, head with the last stage; 0:0 or 24:24 of 24 is a stage of these alone) or to the
+ * number of blocks (AMP's way of counting); "uniform", "balanced", "optimal" and others are recipes. order: placement,
+ * innermost first, a permutation of t, d, p, or of t, c, d, p; without c, context ranks come right behind t. It numbers
+ * the ranks; rank i is on device i of the cluster, or on the i-th device of `placement`: devices and ranges of them
+ * (7-4 runs down), each device at most once. idle=1: without a placement the first devices are used and the others left
+ * idle. split: microbatches of each of the dp replicas (3x8 = eight times 3), in all gbs / mbs; without it they have
+ * equally many. overlap=0: gradients are reduced when the last backward pass is over; ZeRO 2 and 3 reduce each bucket
+ * at once all the same, and computing waits for it. shard: so many neighbours among the dp * cp ranks share a copy of
+ * what ZeRO shards, and their shares of gradients are all-reduced with those of the other copies (PyTorch's
+ * HYBRID_SHARD, MiCS, Megatron's distributed optimizer instances); without it all of them share one. ep_overlap=1: a
+ * forward pass and a backward pass of another microbatch run beside each other, so that experts exchange the tokens of
+ * one while the other computes (Megatron Core's combined 1F1B, --overlap-moe-expert-parallel-comm). offload: none,
+ * states (of the optimizer, which the host then updates), kept (activations), both, gradients (states and gradients) or
+ * all in the memory of the host (workloads/tree/README.md). recompute_layers: of each chunk so many layers, the first,
+ * are recomputed, not all (Megatron's --recompute-method block). The last two are simulated as programs
+ * (pl_strategy_is_of_programs).
  */
 #ifndef PL_WORKLOADS_STRATEGY_H
 #define PL_WORKLOADS_STRATEGY_H

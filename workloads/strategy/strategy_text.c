@@ -223,13 +223,21 @@ static pl_code count_boundaries(parsing *state, int32_t n_given) {
                  state->assign, n_given, state->strategy->pp, state->strategy->vpp, n_chunks + 1);
 }
 
+/* Counted in layers two boundaries may be the same: in front of the layers are two blocks and behind them four, and the
+ * first stage may hold those alone, or the last. "0:0:12:24:24" of 24 layers are four stages. */
+static bool holds_ends_alone(const parsing *state, const int32_t *boundary, int32_t n, int32_t i) {
+  int32_t n_layers = state->model->n_layers;
+  if (boundary[n - 1] != n_layers || boundary[i] != boundary[i - 1]) return false;
+  return (i == 1 && boundary[i] == 0) || (i == n - 1 && n > 2);
+}
+
 static pl_code check_boundaries(parsing *state, const int32_t *boundary, int32_t n) {
   const pl_model *model = state->model;
   if (boundary[0] != 0)
     return pl_fail(state->error, PL_BAD_INPUT, "strategy: assign=%s must start at 0, not %d", state->assign,
                    boundary[0]);
   for (int32_t i = 1; i < n; i++)
-    if (boundary[i] <= boundary[i - 1])
+    if (boundary[i] <= boundary[i - 1] && !holds_ends_alone(state, boundary, n, i))
       return pl_fail(state->error, PL_BAD_INPUT, "strategy: assign=%s is not increasing: %d comes after %d",
                      state->assign, boundary[i], boundary[i - 1]);
   int32_t last = boundary[n - 1];
