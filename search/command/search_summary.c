@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "core/base/units.h"
 #include "search/method/search_progress.h"
@@ -97,6 +99,15 @@ static void print_dropped(FILE *stream, const pl_space *space) {
   }
 }
 
+/* " (1 of 803)", " (1 of 2.5)". */
+static void print_share(FILE *stream, uint64_t n_all, uint32_t n) {
+  char ratio[32];
+  snprintf(ratio, sizeof ratio, "%.1f", (double)n_all / n);
+  size_t length = strlen(ratio);
+  if (ratio[length - 1] == '0') ratio[length - 2] = '\0';
+  fprintf(stream, " (1 of %s)", ratio);
+}
+
 static void print_counts(FILE *stream, const pl_search_outcome *outcome) {
   const pl_search_account *account = &outcome->account;
   const uint32_t *n = outcome->n_by_status;
@@ -106,8 +117,7 @@ static void print_counts(FILE *stream, const pl_search_outcome *outcome) {
   if (account->memory_away > 0) fprintf(stream, "  cannot fit  %" PRIu64 "\n", account->memory_away);
   if (account->bounded_away > 0) fprintf(stream, "  bounded     %" PRIu64 " away\n", account->bounded_away);
   fprintf(stream, "simulated     %u in %.1f s", outcome->n_rows, outcome->elapsed_s);
-  if (account->enumerated > 0 && outcome->n_rows > 0)
-    fprintf(stream, " (1 of %.1f)", (double)account->enumerated / outcome->n_rows);
+  if (account->enumerated > 0 && outcome->n_rows > 0) print_share(stream, account->enumerated, outcome->n_rows);
   fputc('\n', stream);
   if (outcome->n_computed != outcome->n_rows)
     fprintf(stream, "  from before %u\n", outcome->n_rows - outcome->n_computed);

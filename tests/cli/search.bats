@@ -34,6 +34,15 @@ field() { /usr/bin/python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.
   [ -z "$(ls -A "$folder")" ]
 }
 
+@test "of how many strategies one was simulated, with a decimal where there is one" {
+  run "$PACELINE" search "${job[@]}" --method random --budget 16
+  candidates=$(sed -nE 's/^candidates +([0-9]+)$/\1/p' <<<"$output")
+  [ $((candidates % 16)) -eq 0 ] && [ $((candidates % 7)) -ne 0 ]
+  [[ "$output" == *"simulated     16 in "*" (1 of $((candidates / 16)))"* ]]
+  run "$PACELINE" search "${job[@]}" --method random --budget 7
+  [[ "$output" == *"simulated     7 in "*" (1 of $((candidates / 7))."[1-9]")"* ]]
+}
+
 @test "bound finds what exhaustive finds, the five best as well" {
   for method in bound exhaustive; do
     "$PACELINE" search "${job[@]}" --method $method --top 5 --json > "$folder/$method.json"
