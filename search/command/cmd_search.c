@@ -142,7 +142,8 @@ static pl_code load(session *own, pl_error *error) {
   pl_search_options *options = &own->options;
   PL_TRY(pl_vary_grid_parse(options->vary, options->n_vary, &own->base.arena, &own->options.table.grid, error));
   PL_TRY(pl_space_session_load(&own->base, &own->options.job, &own->options.space, error));
-  return pl_evaluates_programs(&own->base.evaluation) ? pl_search_options_for_programs(&own->options, error) : PL_OK;
+  if (own->base.programs_of == NULL) return PL_OK;
+  return pl_search_options_for_programs(&own->options, own->base.programs_of, error);
 }
 
 static pl_code run(void *session_, MPI_Comm comm, pl_error *error) {

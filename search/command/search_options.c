@@ -170,17 +170,15 @@ static bool suits_programs(const pl_method *method) {
   return strcmp(method->name, "exhaustive") == 0 || strcmp(method->name, "random") == 0;
 }
 
-pl_code pl_search_options_for_programs(pl_search_options *options, pl_error *error) {
+pl_code pl_search_options_for_programs(pl_search_options *options, const char *what, pl_error *error) {
   if (!options->method_is_given) options->method = options->table.methods[0] = pl_method_find("exhaustive");
   const pl_method *wrong = options->is_table || suits_programs(options->method) ? NULL : options->method;
   for (uint32_t i = 0; options->is_table && i < options->table.n_methods; i++)
     if (!suits_programs(options->table.methods[i])) wrong = options->table.methods[i];
   if (wrong == NULL) return PL_OK;
-  return pl_fail(
-      error, PL_UNSUPPORTED,
-      "method %s knows no programs, as which ONNX files, strategy spaces and --offload are simulated; exhaustive (the "
-      "default of these) and random do",
-      wrong->name);
+  return pl_fail(error, PL_UNSUPPORTED,
+                 "method %s knows no programs, and %s is simulated as one; exhaustive (the default then) and random do",
+                 wrong->name, what);
 }
 
 /* The methods, as the end of the help. */

@@ -28,8 +28,9 @@ typedef struct pl_search_options {
   pl_error error;        /* first bad option */
 } pl_search_options;
 
-/* Of what is simulated as programs: methods without bounds and costs, the first of which is the default. */
-pl_code pl_search_options_for_programs(pl_search_options *options, pl_error *error);
+/* Of what is simulated as programs ("an ONNX file"): methods without bounds and costs, the first of which is the
+ * default. */
+pl_code pl_search_options_for_programs(pl_search_options *options, const char *what, pl_error *error);
 /* As pl_sweep_options_parse. */
 pl_code pl_search_options_parse(int argc, char **argv, bool silent, pl_search_options *options, pl_error *error);
 

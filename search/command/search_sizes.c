@@ -118,8 +118,12 @@ static pl_code search_size(pl_space_session *session, pl_search_size *size, cons
                            pl_job_options *job, pl_space_options *space, const pl_training_cost *cost, pl_arena *arena,
                            MPI_Comm comm, pl_error *error) {
   pl_space_session_load(session, job, space, error);
-  if (error->code == PL_OK && pl_evaluates_programs(&session->evaluation))
-    pl_fail(error, PL_UNSUPPORTED, "--gpus is of models with priced layers, not of programs (ONNX, --strategy-space)");
+  if (error->code == PL_OK && session->programs_of != NULL)
+    pl_fail(
+        error, PL_UNSUPPORTED,
+        "--gpus: not known of programs yet, and %s is simulated as one; leave it out and search each size by itself "
+        "(--platform %s)",
+        session->programs_of, job->platform_path);
   PL_TRY(pl_agree(comm, error));
   pl_search_problem problem = *search->problem;
   problem.cluster = session->evaluation.cluster;

@@ -43,6 +43,7 @@ static pl_code load_programs(pl_space_session *session, const pl_job_options *jo
                                                             : "a model without blocks";
   session->evaluation.by_programs = space->trees == NULL && pl_space_choices_are_programs(&space->choices);
   if (space->trees == NULL && !session->evaluation.by_programs && pl_model_has_blocks(&session->model)) return PL_OK;
+  session->programs_of = what;
   PL_TRY(pl_program_options_check(job, what, error));
   if (space->trees != NULL) {
     PL_TRY(pl_tree_space_load(space->trees, &session->arena, &session->trees, error));

@@ -16,6 +16,7 @@ typedef struct pl_space_session {
   pl_tree_space trees;        /* of --strategy-space */
   pl_program_columns program; /* of files of programs */
   const char *choice_names;
+  const char *programs_of; /* why candidates are programs: "an ONNX file", "--schedule dualpipe"; NULL: they are none */
   pl_evaluation evaluation; /* points into the session and into the job options */
 } pl_space_session;
 

@@ -137,7 +137,7 @@ refused() {
   mpirun -n 2 "$PACELINE" search "${job[@]}" --method random --budget 20 -o "$folder/once.h5" --quiet
   cmp "$out" "$folder/once.h5"
   rm "$out"
-  refused "method bound knows no programs" search "${job[@]}" --method bound
+  refused "method bound knows no programs, and an ONNX file is simulated as one" search "${job[@]}" --method bound
   refused "method amp knows no programs" search "${job[@]}" --compare random,amp
 }
 

@@ -34,6 +34,11 @@ field() { /usr/bin/python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.
   [ -z "$(ls -A "$folder")" ]
 }
 
+@test "a method without programs says what is one" {
+  refused "method bound knows no programs, and --schedule dualpipe is simulated as one; exhaustive (the default then)" "${job[@]}" --method bound --schedule 1f1b,dualpipe
+  refused "method amp knows no programs, and --offload is simulated as one" "${job[@]}" --compare random,amp --offload none,states
+}
+
 @test "of how many strategies one was simulated, with a decimal where there is one" {
   run "$PACELINE" search "${job[@]}" --method random --budget 16
   candidates=$(sed -nE 's/^candidates +([0-9]+)$/\1/p' <<<"$output")

@@ -57,5 +57,7 @@ PYTHON
   refuses "--deadline: of what? add --tokens N" "${job[@]}" --platform dgx-h100 --gpus 8 --deadline 3d
   refuses "--deadline: of what? add --gpus NUMBERS" "${job[@]}" --platform dgx-h100 --deadline 3d --tokens 1T
   refuses "--deadline: '3' is not a time" "${job[@]}" --platform dgx-h100 --gpus 8 --tokens 1T --deadline 3
+  refuses "8 GPUs: --gpus: not known of programs yet, and --schedule dualpipe is simulated as one; leave it out and search each size by itself (--platform dgx-h100:1)" "${job[@]}" --platform dgx-h100 --gpus 8,16 --schedule dualpipe
+  refuses "8 GPUs: --gpus: not known of programs yet, and --offload is simulated as one; " "${job[@]}" --platform dgx-h100 --gpus 8,16 --offload none,states
   [[ ! -e x.h5 ]]
 }
