@@ -71,9 +71,16 @@ S
   [[ $output == *"gbs=128: 1 microbatch of 4 for each of 32 replicas"* ]]
   [[ $output == *"not understood brand_new 7 (line 1)"* ]]
   # what would be faster and is not modelled is no setting without effect
-  sed -i 's/--fp16/--fp16 --moe-shared-expert-overlap --delay-wgrad-compute/' "$dir/train.sh"
+  sed -i 's/--fp16/--fp16 --num-experts 8 --moe-ffn-hidden-size 512 --moe-shared-expert-intermediate-size 512 --moe-shared-expert-overlap --delay-wgrad-compute/' "$dir/train.sh"
   run "$PACELINE" simulate --from "$dir/train.sh" --platform "$platform"
   [[ $output == *"no moe_shared_expert_overlap, which is not modelled"*"no delay_wgrad_compute, which is not modelled"* ]]
+  [[ ${output%%assumed*} != *overlap* && ${output%%assumed*} != *delay_wgrad* ]]
+  sed -i 's/--num-experts.*-intermediate-size 512//' "$dir/train.sh"
+  run "$PACELINE" simulate --from "$dir/train.sh" --platform "$platform"
+  [[ $output != *"shared_expert"* && $output == *"ignored        2 settings that no time here depends on"* ]]
+  sed -i 's/--moe-shared-expert-overlap//' "$dir/train.sh"
+  run "$PACELINE" simulate --from "$dir/train.sh" --platform "$platform"
+  [[ $output == *"ignored        1 setting that no time here depends on"* ]]
   # options are stronger than the file
   run "$PACELINE" simulate --from "$dir/train.sh" --platform "$platform" --gbs 256 --strategy pp=4,dp=8,tmp=1,mbs=4
   [[ $output == *"256 sequences"* ]]
@@ -90,6 +97,57 @@ S
   refuses "$dir/no-sp.sh:$(line tensor-model "$dir/no-sp.sh"): --tensor-model-parallel-size: " simulate --from "$dir/no-sp.sh" --platform dgx-h100:4
   # what the command line says is not the file's
   refuses "strategy: ep_overlap=1 hides" simulate --from "$dir/moe.sh" --platform dgx-h100:4 --strategy pp=1,dp=32,tmp=1,mbs=1,ep=1,ep_overlap=1
+}
+
+# job WORD ...: a Megatron job with these words in line 3.
+job() {
+  cat >"$dir/train.sh" <<S
+torchrun pretrain_gpt.py --num-layers 24 --hidden-size 2048 --num-attention-heads 16 --seq-length 4096 --max-position-embeddings 4096 \\
+  --micro-batch-size 1 --global-batch-size 64 --swiglu --normalization RMSNorm --disable-bias-linear --vocab-size 32000 --bf16 \\
+  $*
+S
+}
+
+# says MESSAGE WORD ...: the job with these words is refused, at line 3, with this message.
+says() {
+  local message=$1
+  shift
+  job "$@"
+  refuses "$dir/train.sh:3: $message" simulate --from "$dir/train.sh" --platform dgx-h100:2
+}
+
+@test "degrees, chunks and dimensions of a file that do not go: its line, and its own names" {
+  says "--tensor-model-parallel-size: pp=2 * tmp=3: a multiple of 6 GPUs is needed, and the platform has 16; choose" --tensor-model-parallel-size 3 --pipeline-model-parallel-size 2
+  says "--pipeline-model-parallel-size: pp=5 * tmp=2: a multiple of 10 GPUs is needed" --tensor-model-parallel-size 2 --pipeline-model-parallel-size 5
+  says "--num-layers-per-virtual-pipeline-stage: chunks of 5 layers on pp=2 stages do not make the model's 24 layers; choose" --pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 5
+  says "--num-query-groups: 'num_key_value_heads' = 3 does not divide 'num_attention_heads' = 16 (num_key_value_heads is --num-query-groups)" --group-query-attention --num-query-groups 3
+  says "--expert-model-parallel-size: ep=2, but the model has no experts; use ep=1 (ep is --expert-model-parallel-size)" --expert-model-parallel-size 2
+  # the way out, too: an argument that the file may not have yet
+  says "--tensor-model-parallel-size: experts with tmp=2 need sequence parallelism (sp=1)" --tensor-model-parallel-size 2 --num-experts 8 --moe-ffn-hidden-size 512
+  [[ $stderr == *" (sp=1 is --sequence-parallel, tmp is --tensor-model-parallel-size)" ]]
+  says "--overlap-moe-expert-parallel-comm: ep_overlap=1 hides" --overlap-moe-expert-parallel-comm
+  [[ $stderr == *"use ep > 1 or ep_overlap=0 (ep_overlap=1 is --overlap-moe-expert-parallel-comm, ep is --expert-model-parallel-size)" ]]
+  job
+  sed -i 's/--micro-batch-size 1/--micro-batch-size 3/' "$dir/train.sh"
+  refuses "$dir/train.sh:2: --micro-batch-size: dp=16 * mbs=3 = 48 does not divide" simulate --from "$dir/train.sh" --platform dgx-h100:2
+  [[ $stderr == *"(mbs is --micro-batch-size, gbs is --global-batch-size)" ]]
+  printf '{"train_batch_size": 60,\n"bf16": {"enabled": true}}' >"$dir/ds.json"
+  refuses "ds.json:1: train_batch_size: 60 sequences in 1 step do not divide over 16 replicas; choose a multiple of 16" simulate --from "$dir/ds.json" --platform dgx-h100:2 --model llama-2-7b
+}
+
+@test "what a framework's profile says and the file asks for otherwise is said, not ignored" {
+  local read=(simulate --from "$dir/train.sh" --platform dgx-h100:2)
+  job --tensor-model-parallel-size 2 --sequence-parallel --tp-comm-overlap --fp8-format hybrid --fp8-recipe tensorwise
+  run -0 "$PACELINE" "${read[@]}"
+  [[ $output == *"tp_comm_overlap as the framework's profile has it: its overlaps_tensor says it"* ]]
+  [[ $output == *"fp8_recipe as the framework's profile has it, not tensorwise: its fp8_scaling (current) says it"* ]]
+  [[ ${output%%assumed*} != *tp_comm* && ${output%%assumed*} != *fp8_recipe* && $output != *"not understood"* ]]
+  job --fp8-format hybrid --fp8-recipe delayed --tp-comm-overlap
+  run -0 "$PACELINE" "${read[@]}"
+  [[ ${output%%model *} == *"fp8_recipe delayed"* && $output != *"profile has it"* && $output == *"ignored        1 setting that"* ]]
+  printf 'trainer: {precision: bf16}\nmodel:\n  micro_batch_size: 1\n  global_batch_size: 64\n  tensor_model_parallel_size: 2\n  sequence_parallel: true\n  ub_tp_comm_overlap: false\n' >"$dir/nemo.yaml"
+  run "$PACELINE" simulate --from "$dir/nemo.yaml" --platform dgx-h100:2 --model gpt3-5b
+  [[ $output == *"ub_tp_comm_overlap as the framework's profile has it, not false"* && ${output%%assumed*} != *ub_tp* ]]
 }
 
 @test "what cannot be said or read is refused in one line" {

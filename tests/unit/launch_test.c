@@ -100,7 +100,7 @@ static void degrees_must_divide_the_gpus(void **state) {
   pl_error error = PL_ERROR_INIT;
   const char *text;
   assert_int_equal(pl_launch_strategy(&launch, 16, 4, &arena, &text, &error), PL_BAD_INPUT);
-  assert_non_null(strstr(error.message, "multiple of 3 GPUs; the platform has 16"));
+  assert_non_null(strstr(error.message, "multiple of 3 GPUs is needed, and the platform has 16"));
 }
 
 static void no_script_is_too_wild(void **state) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "workloads/import/model_file.h"
+#include "workloads/launch/blame.h"
 
 static pl_code adopt_model(pl_job_session *session, pl_job_options *options, pl_launch *launch, pl_error *error) {
   const char *text;
@@ -41,14 +42,16 @@ static void adopt_job(pl_job_options *options, const pl_launch *launch) {
 }
 
 /* Layers of the model, which says how many chunks a stage has. */
-static pl_code count_layers(pl_job_session *session, const pl_job_options *options, int64_t *n_layers,
-                            pl_error *error) {
+static pl_code count_layers(pl_job_session *session, const pl_job_options *options, const pl_launch *launch,
+                            int64_t *n_layers, pl_error *error) {
   pl_model model;
   const char *path = options->model_path, *text = options->model_text;
-  if (text != NULL)
-    PL_TRY(pl_model_parse(path, text, strlen(text), &session->arena, &model, error));
-  else
+  if (text == NULL) {
     PL_TRY(pl_model_load(path, &session->arena, &model, error));
+  } else if (pl_model_parse(path, text, strlen(text), &session->arena, &model, error) != PL_OK) {
+    pl_launch_blame_model(launch, error);
+    return error->code;
+  }
   *n_layers = model.n_layers;
   return PL_OK;
 }
@@ -63,7 +66,7 @@ pl_code pl_launched_job_take(const char *path, pl_job_session *session, pl_job_o
                    path);
   PL_TRY(adopt_model(session, options, launch, error));
   adopt_job(options, launch);
-  PL_TRY(count_layers(session, options, &n_layers, error));
+  PL_TRY(count_layers(session, options, launch, &n_layers, error));
   PL_TRY(pl_platform_load(options->platform_path, NULL, &session->platform, error));
   if (gbs > 0) launch->gbs = gbs;
   const char *own;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/system/text_file.h"
+#include "workloads/launch/blame.h"
 #include "workloads/launch/documents.h"
 #include "workloads/launch/readers.h"
 #include "workloads/launch/shell.h"
@@ -167,13 +168,45 @@ pl_code pl_launch_load(const char *path, pl_arena *arena, pl_launch *launch, pl_
 
 /* ---- the strategy ---- */
 
+__attribute__((format(printf, 4, 5))) static pl_code refuse(const pl_launch *launch, const char *key, pl_error *error,
+                                                            const char *format, ...) {
+  char message[256];
+  va_list arguments;
+  va_start(arguments, format);
+  vsnprintf(message, sizeof message, format, arguments);
+  va_end(arguments);
+  (void)pl_fail(error, PL_BAD_INPUT, "%s", message);
+  pl_launch_blame_key(launch, key, error);
+  return error->code;
+}
+
+/* Of the degrees one that does not go into the GPUs, or else the largest is to blame. */
+static pl_code refuse_degrees(const pl_launch *launch, uint32_t n_gpus, pl_error *error) {
+  const pl_strategy *s = &launch->strategy;
+  const struct {
+    const char *key;
+    int32_t degree;
+  } degrees[] = {{"pp", s->pp}, {"tmp", s->tmp}, {"cp", s->cp}};
+  char product[96] = "";
+  int worst = 0;
+  for (int i = 0; i < 3; i++) {
+    bool fits = n_gpus % (uint32_t)degrees[i].degree == 0, worst_fits = n_gpus % (uint32_t)degrees[worst].degree == 0;
+    if (fits == worst_fits ? degrees[i].degree > degrees[worst].degree : worst_fits) worst = i;
+    size_t length = strlen(product);
+    if (degrees[i].degree > 1)
+      snprintf(product + length, sizeof product - length, "%s%s=%d", length > 0 ? " * " : "", degrees[i].key,
+               degrees[i].degree);
+  }
+  return refuse(launch, degrees[worst].key, error,
+                "%s: a multiple of %" PRId64 " GPUs is needed, and the platform has %u; choose %s that divides them",
+                product, (int64_t)s->pp * s->tmp * s->cp, n_gpus,
+                strchr(product, '*') != NULL ? "a product of degrees" : "a degree");
+}
+
 static pl_code divide(pl_launch *launch, uint32_t n_gpus, pl_error *error) {
   pl_strategy *s = &launch->strategy;
   int64_t cells = (int64_t)s->pp * s->tmp * s->cp;
-  if (cells > n_gpus || n_gpus % cells != 0)
-    return pl_fail(error, PL_BAD_INPUT,
-                   "%s: pp=%d, tmp=%d and cp=%d need a multiple of %" PRId64 " GPUs; the platform has %u", launch->path,
-                   s->pp, s->tmp, s->cp, cells, n_gpus);
+  if (cells > n_gpus || n_gpus % cells != 0) return refuse_degrees(launch, n_gpus, error);
   s->dp = (int32_t)(n_gpus / cells);
   if (launch->n_gpus > 0 && launch->n_gpus != n_gpus)
     PL_TRY(pl_launch_assume(launch, error, "the platform's %u GPUs, dp=%d: the file starts %" PRId64, n_gpus, s->dp,
@@ -192,15 +225,15 @@ static pl_code find_batch(pl_launch *launch, pl_error *error) {
   if (launch->gbs > 0 && launch->form == PL_LAUNCH_DEEPSPEED && !launch->mbs_is_stated) {
     int64_t mbs = launch->gbs / accumulated / s->dp;
     if (mbs < 1 || mbs > INT16_MAX || mbs * accumulated * s->dp != launch->gbs)
-      return pl_fail(error, PL_BAD_INPUT,
-                     "%s: a batch of %" PRId64 " in %" PRId64 " steps does not divide over %d replicas", launch->path,
-                     launch->gbs, accumulated, s->dp);
+      return refuse(launch, "gbs", error,
+                    "%" PRId64 " sequences in %" PRId64
+                    " step%s do not divide over %d replicas; choose a multiple of %" PRId64,
+                    launch->gbs, accumulated, accumulated == 1 ? "" : "s", s->dp, accumulated * s->dp);
     s->mbs = (int32_t)mbs;
   }
   if (launch->gbs > 0) return PL_OK;
   if (__builtin_mul_overflow(accumulated, (int64_t)s->mbs * s->dp, &launch->gbs))
-    return pl_fail(error, PL_BAD_INPUT, "%s: %" PRId64 " microbatches are more than can be counted", launch->path,
-                   accumulated);
+    return refuse(launch, "accumulated", error, "%" PRId64 " microbatches are more than can be counted", accumulated);
   return pl_launch_assume(launch, error, "gbs=%" PRId64 ": %" PRId64 " microbatch%s of %d for each of %d replicas",
                           launch->gbs, accumulated, accumulated == 1 ? "" : "es", s->mbs, s->dp);
 }
@@ -210,10 +243,10 @@ static pl_code find_chunks(pl_launch *launch, int64_t n_layers, pl_error *error)
   if (launch->layers_per_chunk > 0 && s->pp > 1) {
     int64_t chunks = n_layers / (launch->layers_per_chunk * s->pp);
     if (chunks < 1 || chunks * launch->layers_per_chunk * s->pp != n_layers)
-      return pl_fail(error, PL_BAD_INPUT,
-                     "%s: %" PRId64 " layers per virtual stage and %d stages do not make the model's %" PRId64
-                     " layers",
-                     launch->path, launch->layers_per_chunk, s->pp, n_layers);
+      return refuse(launch, "vpp", error,
+                    "chunks of %" PRId64 " layers on pp=%d stages do not make the model's %" PRId64
+                    " layers; choose a number whose multiple by pp divides them, or leave it out",
+                    launch->layers_per_chunk, s->pp, n_layers);
     s->vpp = (int32_t)chunks;
   }
   if (s->pp == 1) s->vpp = 1;
@@ -275,7 +308,9 @@ void pl_launch_print(FILE *stream, const pl_launch *launch) {
   print_settings(stream, launch, PL_SETTING_TAKEN, "taken", false);
   for (uint32_t i = 0; i < launch->n_assumed; i++)
     fprintf(stream, "  %-15s%s\n", i == 0 ? "assumed" : "", launch->assumed[i]);
-  if (n_ignored > 0) fprintf(stream, "  %-15s%u settings that no time here depends on\n", "ignored", n_ignored);
+  if (n_ignored > 0)
+    fprintf(stream, "  %-15s%u setting%s that no time here depends on\n", "ignored", n_ignored,
+            n_ignored == 1 ? "" : "s");
   print_settings(stream, launch, PL_SETTING_UNKNOWN, "not understood", true);
   fputc('\n', stream);
 }

@@ -66,6 +66,9 @@ pl_code pl_launch_load(const char *path, pl_arena *arena, pl_launch *launch, pl_
 pl_code pl_launch_parse(const char *path, const char *text, size_t size, pl_arena *arena, pl_launch *launch,
                         pl_error *error);
 
+/* What the model is called that a file describes. */
+#define PL_LAUNCH_MODEL_NAME "launched"
+
 /* The model that the file describes, as a config.json; NULL in *text where `model_name` stands for it or the file says
  * nothing of a model. */
 pl_code pl_launch_model_text(pl_launch *launch, pl_arena *arena, const char **text, pl_error *error);

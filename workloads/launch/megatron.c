@@ -76,6 +76,7 @@ static const char *const harmless[] = {"lr",
                                        "empty_unused",
                                        "calculate_per_token",
                                        "moe_aux_loss",
+                                       "moe_shared_expert_overlap",
                                        "moe_z_loss",
                                        "moe_router_load_balancing",
                                        "moe_router_dtype",
@@ -114,6 +115,7 @@ static const char *const harmless[] = {"lr",
                                        "no_rope_fusion",
                                        "no_persist",
                                        "te_",
+                                       "tp_comm_",
                                        "fp8_",
                                        "use_cpu",
                                        "no_check_for_nan",
@@ -258,6 +260,19 @@ static pl_code take_model(pl_launch *launch, pl_error *error) {
 
 /* ---- the job ---- */
 
+/* --fp8-recipe, which without fp8 is nothing. Scales of MXFP8 belong to blocks and cost, as delayed ones, no pass over
+ * the tensor: the profile has delayed ones. */
+static pl_code take_scaling(pl_launch *launch, pl_error *error) {
+  if (!launch->fp8) return PL_OK;
+  const pl_setting *recipe = pl_settings_take(&launch->settings, "fp8_recipe");
+  if (!pl_setting_is_given(recipe) || strcmp(recipe->value, "delayed") == 0 || strcmp(recipe->value, "mxfp8") == 0)
+    return PL_OK;
+  pl_settings_set_aside(&launch->settings, "fp8_recipe");
+  return pl_launch_assume(
+      launch, error, "fp8_recipe as the framework's profile has it, not %.40s: its fp8_scaling (%s) says it",
+      recipe->value, strcmp(recipe->value, "tensorwise") == 0 ? "current" : "delayed, current or dynamic");
+}
+
 static pl_code take_types(pl_launch *launch, pl_error *error) {
   static const char *const backends[] = {"auto", "flash", "fused", "unfused", "local", NULL};
   pl_settings *settings = &launch->settings;
@@ -273,6 +288,7 @@ static pl_code take_types(pl_launch *launch, pl_error *error) {
   launch->dtype = bf16 ? PL_DTYPE_BF16 : fp16 ? PL_DTYPE_FP16 : PL_DTYPE_FP32;
   launch->dtype_is_stated = true;
   launch->fp8 = fp8;
+  PL_TRY(take_scaling(launch, error));
   if (flash || backend == 1 || backend == 2) launch->flash = 1;
   if (backend >= 3) launch->flash = 0;
   if (!fp16 && !bf16) return pl_launch_assume(launch, error, "fp32: neither fp16 nor bf16 is asked for");
@@ -350,17 +366,36 @@ static pl_code take_sharding(pl_launch *launch, pl_error *error) {
 
 /* What would shorten a step and is not modelled. */
 static pl_code assume_not_modelled(pl_launch *launch, pl_error *error) {
-  static const struct {
+  bool no_shared = launch->has_model && launch->model.shared_ffn == 0;
+  const struct {
     const char *key, *means;
-  } known[] = {{"moe_shared_expert_overlap", "shared experts run behind the exchange of tokens, not beside it"},
-               {"delay_wgrad_compute", "gradients of weights are computed where the backward pass makes them"}};
+    bool is_idle; /* without effect on this model */
+  } known[] = {
+      {"moe_shared_expert_overlap", "shared experts run behind the exchange of tokens, not beside it", no_shared},
+      {"delay_wgrad_compute", "gradients of weights are computed where the backward pass makes them", false}};
   for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
     bool is_on = false;
+    if (known[i].is_idle) continue;
     pl_settings_flag(&launch->settings, known[i].key, &is_on);
-    if (is_on)
-      PL_TRY(pl_launch_assume(launch, error, "no %s, which is not modelled: %s", known[i].key, known[i].means));
+    if (!is_on) continue;
+    pl_settings_set_aside(&launch->settings, known[i].key);
+    PL_TRY(pl_launch_assume(launch, error, "no %s, which is not modelled: %s", known[i].key, known[i].means));
   }
   return PL_OK;
+}
+
+/* --tp-comm-overlap, which goes with sequence parallelism; without tensor ranks there is nothing to overlap. */
+static pl_code take_tensor_overlap(pl_launch *launch, pl_error *error) {
+  bool is_on = false;
+  if (launch->strategy.tmp == 1) return PL_OK;
+  pl_settings_flag(&launch->settings, "tp_comm_overlap", &is_on);
+  if (!is_on) return PL_OK;
+  pl_settings_set_aside(&launch->settings, "tp_comm_overlap");
+  if (!launch->strategy.sp)
+    return pl_launch_assume(launch, error, "no tp_comm_overlap: it is of sequence parallelism (--sequence-parallel)");
+  return pl_launch_assume(launch, error,
+                          "tp_comm_overlap as the framework's profile has it: its overlaps_tensor says it, which nemo "
+                          "has (--framework)");
 }
 
 static pl_code take_experts_degrees(pl_launch *launch, pl_error *error) {
@@ -400,6 +435,7 @@ static pl_code take_strategy(pl_launch *launch, pl_error *error) {
   PL_TRY(pl_settings_integer(settings, "global_batch_size", 1, &launch->gbs, error));
   pl_settings_flag(settings, "sequence_parallel", &strategy->sp);
   strategy->sp = strategy->sp && strategy->tmp > 1;
+  PL_TRY(take_tensor_overlap(launch, error));
   pl_settings_flag(settings, "account_for_embedding_in_pipeline_split", &embedding);
   pl_settings_flag(settings, "account_for_loss_in_pipeline_split", &loss);
   pl_settings_flag(settings, "use_tp_pp_dp_mapping", &mapped);

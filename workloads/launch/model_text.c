@@ -69,7 +69,7 @@ static void put_configuration(pl_json *json, const pl_launch *launch, const char
   bool gpt2 = strcmp(family, "gpt2") == 0;
   pl_json_open_object(json);
   pl_json_put_string(json, "model_type", family);
-  pl_json_put_string(json, "name", "launched");
+  pl_json_put_string(json, "name", PL_LAUNCH_MODEL_NAME);
   pl_json_put_integer(json, gpt2 ? "n_layer" : "num_hidden_layers", m->n_layers);
   pl_json_put_integer(json, gpt2 ? "n_embd" : "hidden_size", m->hidden);
   pl_json_put_integer(json, gpt2 ? "n_head" : "num_attention_heads", m->n_heads);

@@ -148,6 +148,19 @@ static pl_code take_types(pl_launch *launch, pl_error *error) {
   return value[0] == '\0' ? pl_launch_assume(launch, error, "fp32: trainer.precision is not there") : PL_OK;
 }
 
+/* Collectives beside products, which the profile has. */
+static pl_code take_tensor_overlap(pl_launch *launch, pl_error *error) {
+  static const char key[] = "model.ub_tp_comm_overlap";
+  bool is_on = true;
+  if (!launch->strategy.sp) return PL_OK;
+  pl_settings_flag(&launch->settings, key, &is_on);
+  if (is_on) return PL_OK;
+  pl_settings_set_aside(&launch->settings, key);
+  return pl_launch_assume(launch, error,
+                          "ub_tp_comm_overlap as the framework's profile has it, not false: its overlaps_tensor says "
+                          "it, which nemo has");
+}
+
 static pl_code take_strategy(pl_launch *launch, pl_error *error) {
   static const char *const granularities[] = {"full", "selective", NULL};
   pl_strategy *s = &launch->strategy;
@@ -162,6 +175,7 @@ static pl_code take_strategy(pl_launch *launch, pl_error *error) {
   PL_TRY(pl_settings_integer(settings, "trainer.accumulate_grad_batches", 1, &launch->n_accumulated, error));
   pl_settings_flag(settings, "model.sequence_parallel", &s->sp);
   s->sp = s->sp && s->tmp > 1;
+  PL_TRY(take_tensor_overlap(launch, error));
   int granularity;
   PL_TRY(pl_settings_word(settings, "model.activations_checkpoint_granularity", granularities, &granularity, error));
   s->recompute = granularity == 0 ? PL_RECOMPUTE_FULL : granularity == 1 ? PL_RECOMPUTE_SELECTIVE : PL_RECOMPUTE_NONE;

@@ -35,6 +35,11 @@ const pl_setting *pl_settings_take(pl_settings *settings, const char *key) {
   return found;
 }
 
+void pl_settings_set_aside(pl_settings *settings, const char *key) {
+  for (uint32_t i = 0; i < settings->n; i++)
+    if (is_meant(key, settings->list[i].key)) settings->list[i].use = PL_SETTING_ASIDE;
+}
+
 bool pl_setting_is_given(const pl_setting *setting) {
   static const char *const nothing[] = {"", "null", "None", "none", "~", NULL};
   return setting != NULL && pl_words_find(nothing, setting->value) < 0;

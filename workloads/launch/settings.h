@@ -10,7 +10,8 @@
 typedef enum pl_setting_use {
   PL_SETTING_UNKNOWN = 0, /* nobody has asked for it */
   PL_SETTING_TAKEN,
-  PL_SETTING_IGNORED /* without effect on the time of a step */
+  PL_SETTING_IGNORED, /* without effect on the time of a step */
+  PL_SETTING_ASIDE    /* understood and not taken: what is assumed in its place is said */
 } pl_setting_use;
 
 typedef struct pl_setting {
@@ -35,6 +36,8 @@ pl_code pl_settings_add(pl_settings *settings, pl_setting setting, pl_error *err
 /* The last of that key, NULL if there is none; it and those that it overrules are marked as taken. `key` may end in
  * '*', which stands for anything: the last that begins so. */
 const pl_setting *pl_settings_take(pl_settings *settings, const char *key);
+/* Those of that key, which somebody took, are aside. */
+void pl_settings_set_aside(pl_settings *settings, const char *key);
 /* Not NULL, "" and other words for nothing: null, None, none, ~. */
 bool pl_setting_is_given(const pl_setting *setting);
 /* Of a flag: given, and neither false, False, no nor 0. */
