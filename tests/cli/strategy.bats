@@ -62,6 +62,32 @@ refused() {
   [ "$status" -eq 2 ] && [ "${lines[0]}" = "paceline strategy: $tree:1:1: the document is empty" ]
 }
 
+@test "a file that holds a tuple, and no name at all, are said to be that" {
+  for file in "$BATS_TEST_TMPDIR/tuple.txt" "$tree"; do
+    echo "pp=4,dp=4,tmp=1,mbs=1" >"$file"
+    run "$PACELINE" strategy check "$file"
+    [ "$status" -eq 2 ]
+    [ "$output" = "paceline strategy: $file:1: a tuple, and a tree is read from files (YAML); tuples are given as they are: --strategy pp=4,dp=4,tmp=1,mbs=1" ]
+  done
+  local job=(--platform amp-homogeneous --model gpt2-345m --gbs 32)
+  run "$PACELINE" simulate "${job[@]}" --strategy "$tree"
+  [ "$status" -eq 2 ]
+  [ "$output" = "paceline simulate: $tree:1: a tuple, and a tree is read from files (YAML); tuples are given as they are: --strategy pp=4,dp=4,tmp=1,mbs=1" ]
+  run "$PACELINE" simulate "${job[@]}" --strategy "$BATS_TEST_TMPDIR/tuple.txt"
+  [ "$status" -eq 2 ]
+  [ "$output" = "paceline simulate: strategy: '$BATS_TEST_TMPDIR/tuple.txt' is a file; of files trees are read (.yaml), and a tuple is given as it is (e.g. pp=4,dp=4,tmp=1,mbs=1)" ]
+  echo "pp: 4, dp=4" >"$tree" # no tuple
+  run "$PACELINE" strategy check "$tree"
+  [ "$status" -eq 2 ]
+  [[ "$output" != *"a tuple"* ]]
+  run "$PACELINE" strategy check ""
+  [ "$status" -eq 2 ]
+  [ "$output" = "paceline strategy: the name of a strategy tree (a file, .yaml) is empty; 'paceline list strategies' names those that are there" ]
+  run "$PACELINE" strategy choose ""
+  [ "$status" -eq 2 ]
+  [ "$output" = "paceline strategy: the name of a strategy space (a YAML file: .yaml, .yml) is empty" ]
+}
+
 @test "on a platform conversions are the fastest there, each with its time and the next best" {
   show() { "$PACELINE" strategy show --model gpt2-345m --seq 1024 --gbs 16 --strategy gpt-context-ring.yaml "$@"; }
   run show

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/base/units.h"
 #include "core/base/words.h"
@@ -193,7 +194,13 @@ enum { N_KEYS = sizeof keys / sizeof *keys };
 static pl_code read_pair(parsing *state, char *item, uint32_t *seen) {
   char *equals = strchr(item, '=');
   if (equals == NULL)
-    return pl_fail(state->error, PL_BAD_INPUT, "strategy: '%s' is not key=value (e.g. pp=4,dp=4,tmp=1,mbs=1)", item);
+    return strpbrk(item, "./") != NULL && access(item, F_OK) == 0
+               ? pl_fail(state->error, PL_BAD_INPUT,
+                         "strategy: '%s' is a file; of files trees are read (.yaml), and a tuple is given as it is "
+                         "(e.g. pp=4,dp=4,tmp=1,mbs=1)",
+                         item)
+               : pl_fail(state->error, PL_BAD_INPUT, "strategy: '%s' is not key=value (e.g. pp=4,dp=4,tmp=1,mbs=1)",
+                         item);
   *equals = '\0';
   const key_value pair = {item, equals + 1};
   for (uint32_t i = 0; i < N_KEYS; i++) {

@@ -1,11 +1,14 @@
 /* See workloads/tree/tree.h: files, includes, nodes and their schedules. */
 #include "workloads/tree/tree_read.h"
 
+#include <ctype.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "core/base/words.h"
 #include "core/system/data_folder.h"
+#include "core/system/text_file.h"
 
 enum { INCLUDES_MAX = 16, NODES_MAX = 4096, MESH_MAX = 6 };
 
@@ -397,14 +400,50 @@ static pl_code refuse_name(const char *name, pl_arena *arena, pl_error *error) {
   return pl_data_refuse(name, "a strategy tree", names, "paceline list strategies", error);
 }
 
+/* "pp=4,dp=4,mbs=1": one line of key=value, with commas between. */
+static bool is_tuple(const char *text) {
+  static const char letters[] = "abcdefghijklmnopqrstuvwxyz_";
+  for (;; text++) {
+    size_t key = strspn(text, letters);
+    if (key == 0 || text[key] != '=') return false;
+    text += key + strcspn(text + key, ", \t\r\n");
+    if (*text != ',') return *text == '\0';
+  }
+}
+
+/* Of what could not be read as a tree: a file that holds a tuple. */
+static void tell_tuple(const char *path, pl_error *error) {
+  enum { BYTES = 4096 };
+  char *text = NULL;
+  size_t size = 0;
+  if (error->code != PL_BAD_INPUT || pl_text_file_load(path, BYTES, &text, &size, NULL) != PL_OK) return;
+  while (size > 0 && isspace((unsigned char)text[size - 1]))
+    text[--size] = '\0';
+  if (is_tuple(text)) {
+    *error = PL_ERROR_INIT;
+    (void)pl_fail(error, PL_BAD_INPUT,
+                  "%s:1: a tuple, and a tree is read from files (YAML); tuples are given as they are: --strategy "
+                  "%.400s",
+                  path, text);
+  }
+  free(text);
+}
+
 pl_code pl_tree_load(const char *name, pl_arena *arena, pl_strategy_tree *tree, pl_error *error) {
   pl_document *document;
+  if (name[0] == '\0')
+    return pl_fail(error, PL_BAD_INPUT,
+                   "the name of a strategy tree (a file, .yaml) is empty; 'paceline list strategies' names those that "
+                   "are there");
   const char *path = find_file(name, arena);
   if (path == NULL) return pl_fail_memory(error, "a strategy tree");
   if (strchr(path, '/') == NULL && access(path, F_OK) != 0) return refuse_name(path, arena, error);
-  PL_TRY(pl_document_load(path, &document, error));
-  pl_code code = pl_tree_of_document(path, document, arena, tree, error);
-  pl_document_destroy(document);
+  pl_code code = pl_document_load(path, &document, error);
+  if (code == PL_OK) {
+    code = pl_tree_of_document(path, document, arena, tree, error);
+    pl_document_destroy(document);
+  }
+  if (code == PL_BAD_INPUT) tell_tuple(path, error);
   return code;
 }
 

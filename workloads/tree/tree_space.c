@@ -165,6 +165,8 @@ static const char *find_file(const char *name, pl_arena *arena) {
 
 pl_code pl_tree_space_load(const char *name, pl_arena *arena, pl_tree_space *space, pl_error *error) {
   *space = (pl_tree_space){.name = name, .n_candidates = 1};
+  if (name[0] == '\0')
+    return pl_fail(error, PL_BAD_INPUT, "the name of a strategy space (a YAML file: .yaml, .yml) is empty");
   space->path = find_file(name, arena);
   if (space->path == NULL) return pl_fail_memory(error, "a strategy space");
   if (!pl_tree_is_file(space->path))
