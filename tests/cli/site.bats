@@ -123,7 +123,13 @@ program_job=(--platform dgx-h100:1 --model llama-3.1-8b --gbs 16 --seq 2048)
   { head -1 $TABLE && sed -n '5s/T4/Z80/p' $TABLE; } >"$BATS_TEST_TMPDIR/unknown.csv"
   refused "can be learnt from" calibrate --runs "$BATS_TEST_TMPDIR/unknown.csv"
   refused "exists; --force replaces it" calibrate --runs "$RUNS" -o "$SITE"
-  refused "--runs has a run of its own" calibrate --runs "$RUNS" --residuals validation/calibration
+  refused "--residuals fits nothing and has a run of its own; leave out --runs, --gemm" calibrate --residuals x --runs "$RUNS" --gemm x.csv
+  refused "--runs has a run of its own: leave out --residuals" calibrate --runs "$RUNS" --residuals validation/calibration
+  refused "--suggest has a run of its own: leave out --runs" calibrate --suggest 3 --runs "$RUNS"
+  refused "--runs has a run of its own: leave out --sites (the table of validate --sensitivities; what --runs writes, others take by --site)" calibrate --runs "$RUNS" --site "$SITE"
+  # the cell at fault, without the class that validate counts it in
+  { head -1 $TABLE && sed -n '5s/T4,16,/T4,16x,/p' $TABLE; } >"$BATS_TEST_TMPDIR/cell.csv"
+  refused "$BATS_TEST_TMPDIR/cell.csv:2: column 'n_gpus': '16x' is not a number; no run of" calibrate --runs "$BATS_TEST_TMPDIR/cell.csv"
   refused "--platform P --model M --gbs N" calibrate --suggest 3
   refused "--suggest writes no file" calibrate --suggest 3 "${job[@]}" -o "$BATS_TEST_TMPDIR/x.json"
   refused "the column" calibrate --sites "$RUNS"

@@ -39,6 +39,11 @@ static bool is_learnt(const pl_case *c) {
   return c->reason == NULL && !c->crashed && c->measured_s > 0;
 }
 
+/* Why a row is not simulated; of a bad cell without the class ("cell: ") that validate counts it in. */
+static const char *reason_of(const pl_case *c) {
+  return c->row->defect != NULL ? c->row->defect : c->reason;
+}
+
 static bool has_peak(const pl_case *c) {
   return c->reason == NULL && !c->crashed && c->measured_mem_bytes > 0;
 }
@@ -67,8 +72,9 @@ static pl_code check_learnt(const session *own) {
   for (uint32_t i = 0; i < cases->n_cases; i++)
     if (is_learnt(&cases->cases[i]) || has_peak(&cases->cases[i])) return PL_OK;
   const pl_case *c = &cases->cases[0];
+  const char *reason = reason_of(c);
   return pl_fail(own->error, PL_BAD_INPUT, "%s:%u: %s; no run of %s can be learnt from", c->row->file, c->row->line,
-                 c->reason != NULL ? c->reason : "has neither a time nor a peak", own->options->rows);
+                 reason != NULL ? reason : "has neither a time nor a peak", own->options->rows);
 }
 
 /* ---- learning ---- */
@@ -187,7 +193,7 @@ static void print_run(const session *own, uint32_t i) {
   char interval[PL_INTERVAL_TEXT_BYTES], measured[PL_UNIT_TEXT_BYTES], first[PL_UNIT_TEXT_BYTES],
       now[PL_UNIT_TEXT_BYTES];
   if (c->reason != NULL) {
-    printf("%s:%u: not learnt from: %s\n", c->row->file, c->row->line, c->reason);
+    printf("%s:%u: not learnt from: %s\n", c->row->file, c->row->line, reason_of(c));
     return;
   }
   printf("%s:%u:", c->row->file, c->row->line);

@@ -261,8 +261,36 @@ static kinds find_kinds(const calibrate_options *o) {
                  .residuals = o->residuals.folder != NULL};
 }
 
+enum { LIST_BYTES = 192 };
+
 static bool concerns_sites(const calibrate_options *options) {
   return options->sites.rows != NULL || options->runs.rows != NULL || options->suggest.n > 0;
+}
+
+/* "--kernels, --residuals": of the tables that are given those that have no part in a run of `own`; "": none. */
+static const char *list_others(const calibrate_options *o, const char *own, char *text, size_t size) {
+  const struct {
+    const char *name;
+    bool is_given;
+  } given[] = {{"--suggest", o->suggest.n > 0},
+               {"--runs", o->runs.rows != NULL},
+               {"--sites", o->sites.rows != NULL},
+               {"--gemm", o->gemm.n_rows > 0},
+               {"--transfer", o->gemm.transfer != NULL},
+               {"--attention", o->kernels.attention != NULL},
+               {"--kernels", o->kernels.kernels != NULL},
+               {"--convolutions", o->kernels.convolutions != NULL},
+               {"--training", o->training.n_rows > 0},
+               {"--sustained-like", o->training.relative != NULL},
+               {"--collectives", o->collectives.rows != NULL},
+               {"--residuals", o->residuals.folder != NULL},
+               {"--check", o->collectives.check}};
+  size_t length = 0;
+  text[0] = '\0';
+  for (size_t i = 0; i < sizeof given / sizeof given[0] && length < size; i++)
+    if (given[i].is_given && strcmp(given[i].name, own) != 0)
+      length += (size_t)snprintf(text + length, size - length, "%s%s", length > 0 ? ", " : "", given[i].name);
+  return text;
 }
 
 static pl_code check_site(const calibrate_options *options, bool others, pl_error *error) {
@@ -274,19 +302,28 @@ static pl_code check_site(const calibrate_options *options, bool others, pl_erro
     return pl_fail(error, PL_BAD_INPUT, "--framework is of --runs and --suggest; leave it out");
   if (suggest && options->output != NULL) return pl_fail(error, PL_BAD_INPUT, "--suggest writes no file; leave out -o");
   if (sites + runs + suggest + others <= 1 || (!sites && !runs && !suggest)) return PL_OK;
-  return pl_fail(error, PL_BAD_INPUT, "--%s has a run of its own", suggest ? "suggest" : runs ? "runs" : "sites");
+  const char *own = suggest ? "--suggest" : runs ? "--runs" : "--sites";
+  char list[LIST_BYTES];
+  return pl_fail(
+      error, PL_BAD_INPUT, "%s has a run of its own: leave out %s%s", own, list_others(options, own, list, sizeof list),
+      sites && (runs || suggest) ? " (the table of validate --sensitivities; what --runs writes, others take by --site)"
+                                 : "");
 }
 
 static pl_code check_kinds(const calibrate_options *options, const kinds *k, pl_error *error) {
   bool device = k->gemm || k->kernels || k->training;
   bool others = device || k->collectives || k->residuals || options->collectives.check || concerns_sites(options);
+  char list[LIST_BYTES];
   if (options->machine.thorough && !options->machine.wanted)
     return pl_fail(error, PL_BAD_INPUT, "--thorough is for --this-machine");
   if (options->machine.wanted)
-    return others ? pl_fail(error, PL_BAD_INPUT, "--this-machine measures and fits in one: it has a run of its own")
+    return others ? pl_fail(error, PL_BAD_INPUT,
+                            "--this-machine measures and fits in one: it has a run of its own; leave out %s",
+                            list_others(options, "--this-machine", list, sizeof list))
                   : PL_OK;
   if (k->residuals && (device || k->collectives || options->collectives.check))
-    return pl_fail(error, PL_BAD_INPUT, "--residuals fits nothing and has a run of its own");
+    return pl_fail(error, PL_BAD_INPUT, "--residuals fits nothing and has a run of its own; leave out %s",
+                   list_others(options, "--residuals", list, sizeof list));
   PL_TRY(check_site(options, device || k->collectives || k->residuals || options->collectives.check, error));
   if (concerns_sites(options)) return PL_OK;
   if (!device && !k->collectives && !k->residuals)
