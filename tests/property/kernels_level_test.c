@@ -1,6 +1,7 @@
 /* The kernels of a program are the program: for every recipe and every shipped strategy tree, under one framework's
- * profile after another, what is launched passes the check, is the same when it is printed and read again, and leaves
- * loss, gradients and updated weights of the plain training program, to 1e-10 in fp64. */
+ * profile after another, what is launched passes the check, is the same when it is printed and read again, and when the
+ * program that it is made of is, and leaves loss, gradients and updated weights of the plain training program, to 1e-10
+ * in fp64. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,21 +44,30 @@ static int64_t kernels_in(const pl_ir_module *module) {
   return n;
 }
 
-/* parse(print(p)) = p */
-static pl_code read_again(const pl_ir_module *module, pl_arena *arena, pl_error *error) {
+static pl_code parse_printed(const pl_ir_module *module, pl_arena *arena, pl_ir_module *again, pl_error *error) {
   char *text = NULL;
   size_t size = 0;
-  pl_ir_module again;
   FILE *stream = open_memstream(&text, &size);
   if (stream == NULL) return pl_fail_memory(error, "a program's text");
   pl_ir_print(stream, module);
   fclose(stream);
-  pl_code code = pl_ir_parse("printed", text, size, arena, &again, error);
-  if (code == PL_OK) code = pl_ir_check(&again, error);
-  if (code == PL_OK && !pl_ir_module_equal(module, &again))
-    code = pl_fail(error, PL_BAD_INPUT, "read again it is another");
+  pl_code code = pl_ir_parse("printed", text, size, arena, again, error);
+  if (code == PL_OK) code = pl_ir_check(again, error);
   free(text);
   return code;
+}
+
+/* parse(print(p)) = p, and launches(parse(print(d))) = launches(d): a text has all that decides what is launched. */
+static pl_code read_again(const pl_ir_module *kernels, const pl_ir_module *distributed, const pl_framework *framework,
+                          pl_arena *arena, pl_error *error) {
+  pl_ir_module again;
+  PL_TRY(parse_printed(kernels, arena, &again, error));
+  if (!pl_ir_module_equal(kernels, &again)) return pl_fail(error, PL_BAD_INPUT, "read again it is another");
+  PL_TRY(parse_printed(distributed, arena, &again, error));
+  pl_ir_module of_text;
+  PL_TRY(pl_program_kernels(&again, framework, arena, &of_text, error));
+  if (pl_ir_module_equal(kernels, &of_text)) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT, "read from text it is launched otherwise");
 }
 
 static pl_code compare(const pl_ir_module *plain, const pl_ir_module *distributed, const pl_framework *framework,
@@ -67,7 +77,7 @@ static pl_code compare(const pl_ir_module *plain, const pl_ir_module *distribute
   pl_verification v;
   PL_TRY(pl_program_kernels(distributed, framework, arena, &kernels, error));
   PL_TRY(pl_ir_check(&kernels, error));
-  PL_TRY(read_again(&kernels, arena, error));
+  PL_TRY(read_again(&kernels, distributed, framework, arena, error));
   if (kernels_in(&kernels) == 0) return pl_fail(error, PL_BAD_INPUT, "no two ops are one kernel");
   PL_TRY(pl_verify(plain, &kernels, &options, arena, &v, error));
   if (pl_verification_holds(&v, &options)) return PL_OK;

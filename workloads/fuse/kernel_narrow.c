@@ -348,7 +348,7 @@ static int32_t take_values(pl_kernel_narrowing *own, int32_t group, bool of_weig
 /* Whether it is of a linear layer, perhaps computed again, not of a gradient. */
 static bool is_of_layer(const pl_kernel_narrowing *own, int32_t group) {
   for (int32_t i = group; i != PL_IR_NONE; i = own->next_of[i])
-    if (is_narrow(&old(own)->ops[i])) return old(own)->ops[i].origin == NULL || own->again[i];
+    if (is_narrow(&old(own)->ops[i])) return !pl_ir_is_derived(old(own)) || own->again[i];
   return false;
 }
 

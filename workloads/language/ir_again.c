@@ -39,8 +39,12 @@ const bool *pl_ir_again_take(const pl_ir_function *function, pl_arena *arena) {
   return again;
 }
 
-const bool *pl_ir_again_take_if_derived(const pl_ir_function *function, pl_arena *arena) {
+bool pl_ir_is_derived(const pl_ir_function *function) {
   for (int32_t i = 0; i < function->n_ops; i++)
-    if (function->ops[i].origin != NULL) return pl_ir_again_take(function, arena);
-  return PL_TAKE(arena, bool, function->n_ops + 1);
+    if (pl_ir_op_is(&function->ops[i], "kept") || pl_ir_op_is(&function->ops[i], "accumulate")) return true;
+  return false;
+}
+
+const bool *pl_ir_again_take_if_derived(const pl_ir_function *function, pl_arena *arena) {
+  return pl_ir_is_derived(function) ? pl_ir_again_take(function, arena) : PL_TAKE(arena, bool, function->n_ops + 1);
 }

@@ -7,7 +7,10 @@
 /* Per op, from the arena: it makes a forward value again. Of a function that is handed no gradients none does, nor an
  * op that reads nothing (parameters, data, what was kept). NULL: no memory. O(ops). */
 const bool *pl_ir_again_take(const pl_ir_function *function, pl_arena *arena);
-/* The same of a function that may be none: without ops that were derived from others none makes anything again. */
+/* Whether it was derived from another: it reads what that one kept, or adds to gradients of parameters, which no
+ * forward function does. Said by its ops, so that a program that is read from text says it too. O(ops). */
+bool pl_ir_is_derived(const pl_ir_function *function);
+/* pl_ir_again_take of a function that may be none: of one that was not derived no op makes anything again. */
 const bool *pl_ir_again_take_if_derived(const pl_ir_function *function, pl_arena *arena);
 
 #endif
