@@ -82,6 +82,53 @@ E
   [ "$stderr" = "paceline simulate: --trace-microbatches 16: there are microbatches 0 to 15" ]
 }
 
+@test "--trace of a program: a counter follows what the steps of each list hold" {
+  cat >counters.py <<'E'
+import json, re, sys
+trace, report = json.load(open(sys.argv[1]))["traceEvents"], json.load(open(sys.argv[2]))
+lists = {l["list"]: l for l in report["lists"]}
+names = {e["pid"]: e["args"]["name"] for e in trace if e["ph"] == "M" and e["name"] == "process_name"}
+assert len(names) == int(sys.argv[3]), names
+held = {pid: [] for pid in names}
+for e in trace:
+    if e["ph"] == "C": held[e["pid"]].append((e["ts"], e["args"]["GiB"]))
+under_way = {pid: {} for pid in names}  # per microbatch: its first op forward and its last one backward
+for e in trace:
+    a = e.get("args", {})
+    if e["ph"] != "X" or a.get("category") not in ("forward", "backward") or "microbatch" not in a: continue
+    begin, end = under_way[e["pid"]].get(a["microbatch"], (e["ts"], 0))
+    under_way[e["pid"]][a["microbatch"]] = (min(begin, e["ts"]), max(end, e["ts"] + e["dur"]))
+for pid, name in names.items():
+    of = lists[re.search(r": (\S+)", name).group(1)]
+    stays = (of["mem_parameters_bytes"] + of["mem_gradients_bytes"] + of["mem_optimizer_bytes"]) / 2**30
+    most = max(held[pid], key=lambda at: at[1])
+    assert abs(most[1] - of["peak_mem_bytes"] / 2**30) < 0.0011, (name, most, of)
+    assert abs(held[pid][-1][1] - stays) < 0.0011 and most[1] > 1.02 * stays, (name, held[pid][-1], stays)
+    count = lambda t: sum(begin <= t < end - 1e-5 for begin, end in under_way[pid].values())
+    if sys.argv[4] != "one": continue  # passes of several chunks: a microbatch holds now more, now less
+    passes_end = max(end for _, end in under_way[pid].values())  # the optimizer may hold more
+    most = max((at for at in held[pid] if at[0] < passes_end), key=lambda at: at[1])
+    assert count(most[0]) == max(count(begin) for begin, _ in under_way[pid].values()), (name, most)
+E
+  of() { # PROCESSES CHUNKS-OF-A-LIST SIMULATE-OPTION ...
+    "$PACELINE" simulate "${@:3}" --trace t.json --json --force >report.json
+    /usr/bin/python3 counters.py t.json report.json "$1" "$2"
+    same "${@:3}"
+  }
+  gpt2=(--platform dgx-a100 --model gpt2-345m --gbs 32)
+  of 2 one "${gpt2[@]}" --as-program --strategy pp=2,tmp=2,dp=2,sp=1,mbs=1
+  of 8 one "${gpt2[@]}" --as-program --strategy pp=2,tmp=2,dp=2,sp=1,mbs=1 --no-fold
+  of 4 one "${gpt2[@]}" --as-program --strategy pp=4,tmp=1,dp=2,mbs=1,schedule=zb-h1
+  of 4 two "${gpt2[@]}" --as-program --strategy pp=4,tmp=1,dp=2,mbs=1,schedule=interleaved,vpp=2
+  # Steps that run beside each other.
+  of 2 two --platform dgx-h100 --model qwen3-30b-a3b --gbs 16 --seq 1024 --as-program --strategy pp=2,dp=4,tmp=1,ep=4,mbs=1,schedule=dualpipe-v
+  # Of some microbatches it is what it is of all.
+  "$PACELINE" simulate "${gpt2[@]}" --as-program --strategy pp=2,tmp=1,dp=4,mbs=1 --trace all.json >/dev/null
+  "$PACELINE" simulate "${gpt2[@]}" --as-program --strategy pp=2,tmp=1,dp=4,mbs=1 --trace some.json --trace-microbatches 2-3 >/dev/null
+  for t in all some; do jq -c '.traceEvents[] | select(.ph == "C")' $t.json | sort >$t; done
+  [ -s some ] && [ -z "$(comm -23 some all)" ] && [ "$(wc -l <some)" -lt "$(wc -l <all)" ]
+}
+
 @test "--trace x.pftrace.gz: packed it is the same file, and microbatches that repeat others cost next to nothing" {
   for n in 32 256; do
     "$PACELINE" simulate --platform amp-homogeneous --model gpt2-345m --gbs $n --strategy pp=4,dp=4,tmp=1,mbs=1 --trace $n.pftrace.gz >said

@@ -57,6 +57,7 @@ typedef struct pl_pass_walk {
   pl_arena *arena;
   pl_arena frames; /* values of the functions that are in the middle of it */
   pl_class_memory *made;
+  pl_step_memory *steps; /* of it; NULL: not asked for */
   pl_hash_index entries;
   uint32_t most_entries;         /* of a class so far */
   const pl_outlook *outlooks;    /* per function */

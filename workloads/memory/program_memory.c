@@ -116,6 +116,18 @@ static bool run_step(pl_pass_walk *own, const pl_ir_class *class, int32_t s, int
   return effect != NULL;
 }
 
+/* All steps of a list, one after the other. */
+static bool run_steps(pl_pass_walk *own, const pl_ir_class *class) {
+  for (int32_t s = 0, n = 0; s < class->n_steps; s += n) {
+    const double before = own->live, most = own->peak;
+    own->peak = before;
+    if (!run_step(own, class, s, &n)) return false;
+    if (own->steps != NULL) own->steps[s] = (pl_step_memory){own->live - before, own->peak - before};
+    own->peak = fmax(most, own->peak);
+  }
+  return true;
+}
+
 static bool joins_steps(const pl_ir_module *module) {
   for (int32_t c = 0; c < module->n_classes; c++)
     for (int32_t s = 0; s < module->classes[c].n_steps; s++)
@@ -237,8 +249,7 @@ static bool run_class(pl_pass_walk *own, const pl_ir_class *class, const pl_ir_c
     own->chunk = class->chunks[i].chunk;
     if (class->chunks[i].weights != PL_IR_NONE && !pl_pass_walk_weights(own, class->chunks[i].weights)) return false;
   }
-  for (int32_t s = 0, n = 0; s < class->n_steps; s += n)
-    if (!run_step(own, class, s, &n)) return false;
+  if (!run_steps(own, class)) return false;
   double peak = own->peak; /* in the update its values are the optimizer's */
   own->kind = PL_IR_STEP_B;
   own->keeps_for_weights = false;
@@ -255,8 +266,9 @@ static bool run_class(pl_pass_walk *own, const pl_ir_class *class, const pl_ir_c
     own->made->buffers += update;
     update = 0;
   }
-  double stays = own->made->parameters + own->made->gradients + own->made->optimizer + own->made->buffers;
-  own->made->peak = stays + fmax(peak, update);
+  if (own->steps != NULL) own->steps[class->n_steps] = (pl_step_memory){0, update};
+  own->made->steps = own->steps;
+  own->made->peak = pl_class_stays_bytes(own->made) + fmax(peak, update);
   return is_taken || note_findings(own, class, &bytes, &found[class - own->module->classes]);
 }
 
@@ -314,8 +326,8 @@ static bool shares(const pl_ir_module *module) {
   return false;
 }
 
-pl_code pl_program_memory_take(const pl_cluster *cluster, const pl_ir_module *module, const pl_framework *framework,
-                               pl_arena *arena, pl_class_memory **memory, pl_error *error) {
+static pl_code take(const pl_cluster *cluster, const pl_ir_module *module, const pl_framework *framework, bool steps,
+                    pl_arena *arena, pl_class_memory **memory, pl_error *error) {
   const pl_job job = {.dtype = pl_program_dtype(module), .framework = framework};
   *memory = PL_TAKE(arena, pl_class_memory, module->n_classes + 1);
   if (*memory == NULL) return pl_fail_memory(error, "what a program holds");
@@ -343,10 +355,21 @@ pl_code pl_program_memory_take(const pl_cluster *cluster, const pl_ir_module *mo
   bool fits = own.outlooks != NULL && own.is_counted != NULL && likes != NULL && found != NULL;
   for (int32_t c = 0; fits && c < module->n_classes; c++) {
     own.made = &(*memory)[c];
-    fits = run_class(&own, &module->classes[c], &module->classes[likes[c]], found);
+    own.steps = steps ? PL_TAKE(arena, pl_step_memory, module->classes[c].n_steps + 1) : NULL;
+    fits = (!steps || own.steps != NULL) && run_class(&own, &module->classes[c], &module->classes[likes[c]], found);
     own.made->capacity = capacity_of(&own, cluster, &module->classes[c], communicators);
   }
   pl_arena_release(&own.frames);
   pl_arena_release(&scratch);
   return fits ? PL_OK : pl_fail_memory(error, "what a program holds");
+}
+
+pl_code pl_program_memory_take(const pl_cluster *cluster, const pl_ir_module *module, const pl_framework *framework,
+                               pl_arena *arena, pl_class_memory **memory, pl_error *error) {
+  return take(cluster, module, framework, false, arena, memory, error);
+}
+
+pl_code pl_program_memory_of_steps(const pl_cluster *cluster, const pl_ir_module *module, const pl_framework *framework,
+                                   pl_arena *arena, pl_class_memory **memory, pl_error *error) {
+  return take(cluster, module, framework, true, arena, memory, error);
 }

@@ -18,6 +18,12 @@
 #include "workloads/framework/framework.h"
 #include "workloads/language/ir_module.h"
 
+/* What a step of a list does to the memory of its devices, bytes above what was there before: what it leaves, and the
+ * most in it. Of steps that run beside each other the first has that of all of them, the others nothing. */
+typedef struct pl_step_memory {
+  double net, peak;
+} pl_step_memory;
+
 /* Of a device of one class, bytes. */
 typedef struct pl_class_memory {
   double parameters, gradients, optimizer, values;
@@ -25,7 +31,13 @@ typedef struct pl_class_memory {
   double peak;     /* of all of them at once, or while the optimizer works */
   double host;     /* in the memory of its host: states, and the most that is kept there at once */
   double capacity; /* what the device with least memory has for them */
+  const pl_step_memory *steps; /* of its list, and behind them the update; NULL: not asked for */
 } pl_class_memory;
+
+/* What is there from the iteration's begin to its end. */
+static inline double pl_class_stays_bytes(const pl_class_memory *memory) {
+  return memory->parameters + memory->gradients + memory->optimizer + memory->buffers;
+}
 
 /* The type that a program computes in: that of its narrowest parameter. */
 pl_dtype pl_program_dtype(const pl_ir_module *module);
@@ -34,5 +46,8 @@ pl_dtype pl_program_dtype(const pl_ir_module *module);
  * the arena. O(ops behind the passes of one microbatch + steps). */
 pl_code pl_program_memory_take(const pl_cluster *cluster, const pl_ir_module *module, const pl_framework *framework,
                                pl_arena *arena, pl_class_memory **memory, pl_error *error);
+/* The same, and what each step of the lists does. */
+pl_code pl_program_memory_of_steps(const pl_cluster *cluster, const pl_ir_module *module, const pl_framework *framework,
+                                   pl_arena *arena, pl_class_memory **memory, pl_error *error);
 
 #endif

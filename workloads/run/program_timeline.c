@@ -6,7 +6,7 @@
 
 #include "core/base/hash_index.h"
 #include "core/engine/timeline_perfetto.h"
-#include "workloads/run/program_members.h"
+#include "workloads/run/program_effects.h"
 
 typedef struct drawing {
   const pl_ir_module *module;
@@ -182,11 +182,10 @@ static bool place(drawing *own, const uint32_t *tasks, uint32_t n_tasks, pl_task
 }
 
 /* A graph like the one that ran, for drawing alone. */
-static bool take_drawn(drawing *own, pl_graph *made) {
+static bool take_drawn(drawing *own, const pl_class_memory *memory, pl_graph *made) {
   const pl_graph *graph = &own->made->graph;
   uint32_t n = 0, n_members = 0, *order = PL_TAKE(own->arena, uint32_t, graph->n_streamless_tasks + 1);
-  *made = *graph;
-  if (order == NULL) return false;
+  if (!pl_program_effects_take(own->module, &own->members, memory, own->arena, made) || order == NULL) return false;
   for (uint32_t t = 0; t < graph->n_tasks; t++) {
     if (!is_streamless(&graph->tasks[t])) continue;
     n_members += own->made->sent[graph->tasks[t].index].n_members;
@@ -197,7 +196,7 @@ static bool take_drawn(drawing *own, pl_graph *made) {
   pl_task *tasks = PL_TAKE(own->arena, pl_task, graph->n_tasks);
   uint32_t *task_streams = PL_TAKE(own->arena, uint32_t, graph->n_task_streams + n_members);
   if (!take_lanes(own, &on) || own->arena->failed) return false;
-  memcpy(tasks, graph->tasks, graph->n_tasks * sizeof *tasks);
+  memcpy(tasks, made->tasks, graph->n_tasks * sizeof *tasks);
   memcpy(task_streams, graph->task_streams, graph->n_task_streams * sizeof *task_streams);
   qsort_r(order, n, sizeof *order, earlier, (void *)(uintptr_t)own->result->start);
   if (!place(own, order, n, tasks, task_streams, graph->n_task_streams, &on)) return false;
@@ -209,15 +208,15 @@ static bool take_drawn(drawing *own, pl_graph *made) {
 }
 
 pl_code pl_program_timeline_write(const pl_cluster *cluster, const pl_ir_module *module, const pl_ir_graph *made,
-                                  const pl_engine_result *result, const pl_simulate_options *options, pl_arena *arena,
-                                  pl_error *error) {
+                                  const pl_engine_result *result, const pl_class_memory *memory,
+                                  const pl_simulate_options *options, pl_arena *arena, pl_error *error) {
   drawing own = {.module = module, .made = made, .result = result, .arena = arena};
   uint32_t n = made->graph.n_devices;
   const char **names = PL_TAKE(arena, const char *, n);
   pl_timeline_view view = options->view != NULL ? *options->view : (pl_timeline_view){0};
   pl_graph drawn;
   if (!pl_program_members_take(cluster, module, made, arena, &own.members) || names == NULL ||
-      !take_drawn(&own, &drawn))
+      !take_drawn(&own, memory, &drawn))
     return pl_fail_memory(error, "the timeline");
   for (uint32_t d = 0; d < n; d++)
     names[d] = name_of_device(&own, d);

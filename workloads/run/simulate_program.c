@@ -46,9 +46,10 @@ static pl_code write_diagram(const pl_ir_module *module, const pl_ir_graph *made
 }
 
 static pl_code note_memory(const pl_cluster *cluster, const pl_ir_module *module, const pl_framework *framework,
-                           pl_arena *arena, pl_program_report *report, pl_error *error) {
+                           bool draws, pl_arena *arena, pl_program_report *report, pl_error *error) {
   pl_class_memory *memory;
-  PL_TRY(pl_program_memory_take(cluster, module, framework, arena, &memory, error));
+  PL_TRY(
+      (draws ? pl_program_memory_of_steps : pl_program_memory_take)(cluster, module, framework, arena, &memory, error));
   report->memory = memory;
   report->fits = true;
   for (int32_t c = 0; c < module->n_classes; c++) {
@@ -100,7 +101,7 @@ pl_code pl_simulate_program(const pl_cluster *cluster, const pl_ir_module *modul
                                 .whole = own.whole,
                                 .flops = made->flops,
                                 .interval = pl_interval_none()};
-  PL_TRY(note_memory(cluster, module, framework, arena, report, error));
+  PL_TRY(note_memory(cluster, module, framework, options->trace != NULL, arena, report, error));
   const uint32_t *places = pl_ir_places_take(module, arena);
   if (places == NULL) return pl_fail_memory(error, "a report");
   for (uint32_t d = 0; d < pl_ir_mesh_devices(&module->mesh); d++) {
@@ -118,7 +119,7 @@ pl_code pl_simulate_program(const pl_cluster *cluster, const pl_ir_module *modul
     PL_TRY(pl_program_explanation_take(cluster, module, made, result, arena, options->of_program, error));
   if (options->diagram != NULL) PL_TRY(write_diagram(module, made, result, options, arena, error));
   if (options->trace == NULL) return PL_OK;
-  return pl_program_timeline_write(cluster, module, made, result, options, arena, error);
+  return pl_program_timeline_write(cluster, module, made, result, report->memory, options, arena, error);
 }
 
 double pl_program_peak_flops(const pl_cluster *cluster, const pl_program_report *report, const pl_job *job,
