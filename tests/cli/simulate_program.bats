@@ -269,6 +269,30 @@ said() { jq 'del(.run_digest, .n_played_microbatches)' <<<"$1"; }
   (($(jq .n_played_microbatches <<<"$leapt") < 64))
 }
 
+@test "simulate: uneven and padded experts take in programs what they take in tuples, read back too; their values are the same" {
+  model=$BATS_TEST_TMPDIR/uneven.json k=$BATS_TEST_TMPDIR/uneven.plir even=
+  job="--platform dgx-a100 --model $model --gbs 32 --seq 1024 --dtype bf16 --strategy pp=1,dp=8,tmp=1,ep=4,mbs=2,zero=1"
+  for says in '{}' '{"expert_capacity_factor": 1.25}' '{"expert_capacity_factor": 2}' '{"expert_capacity_factor": 4}' '{"expert_load": 3}' \
+    '{"expert_load": [6, 2, 1, 1, 2, 2, 1, 1], "expert_capacity_factor": 1.25}'; do
+    jq ". + $says" workloads/models/mixtral-8x7b.json >"$model"
+    tuple=$("$PACELINE" simulate $job --json)
+    [[ -n $even ]] || even=$tuple
+    "$PACELINE" program print $job -o "$k" --force
+    made=$("$PACELINE" simulate $job --json --as-program)
+    for program in "$made" "$("${run_program[@]}" "$k" --platform dgx-a100 --json)"; do
+      jq -ne --argjson t "$tuple" --argjson p "$program" 'def near(a; b): (a / b - 1 | fabs) < 0.01;
+        near($p.iter_time_s; $t.iter_time_s) and near($p.peak_mem_bytes; $t.peak_mem_bytes)' || { echo "$says"; return 1; }
+    done
+    [[ $says == '{}' ]] || jq -ne --argjson t "$tuple" --argjson e "$even" '$t.iter_time_s > 1.02 * $e.iter_time_s and $t.peak_mem_bytes > 1.003 * $e.peak_mem_bytes'
+    # model FLOPs are those of the tokens, not of what they are padded to
+    for figures in "$made" "$tuple"; do
+      jq -ne --argjson t "$figures" --argjson e "$even" '($t.iter_time_s * $t.mfu / ($e.iter_time_s * $e.mfu) - 1 | fabs) < 0.001'
+    done
+  done
+  jq '. + {"expert_capacity_factor": 4, "expert_load": 3}' workloads/models/tiny-mixtral.json >"$model"
+  run -0 "$PACELINE" verify --model "$model" --gbs 8 --seq 16 --strategy pp=1,dp=2,tmp=1,ep=2,mbs=2
+}
+
 @test "simulate: the summary of a program says why all of many microbatches were played" {
   job="--platform platforms/dgx-a100.xml --model workloads/models/tiny-llama.json --gbs 128 --seq 8"
   run -0 "$PACELINE" simulate $job --as-program --strategy pp=2,dp=2,tmp=2,mbs=1,schedule=breadth-first,vpp=2

@@ -55,9 +55,11 @@ static pl_ir_attribute read_attribute(ir_case *one, const pl_ir_row *row, const 
   if (rule->name == NULL) fail_msg("%s has no attribute %s", row->name, name);
   if (rule->kind == PL_IR_NAMES) return names_attribute(one, name, text);
   if (rule->kind == PL_IR_TEXT) {
-    size_t length = strcspn(*text, ",");
+    bool quoted = **text == '"';
+    *text += quoted;
+    size_t length = strcspn(*text, quoted ? "\"" : ",");
     const char *word = pl_arena_printf(one->arena, "%.*s", (int)length, *text);
-    *text += length;
+    *text += length + quoted;
     return pl_ir_text(name, word);
   }
   char *end;

@@ -82,6 +82,10 @@ static void test_top_k(void **state) {
   ir_case_set(ir_case_numbers(&one, "s=2 x=4"), 8, (double[]){0.1, 0.3, 0.5, 0.1, 0.25, 0.25, 0.25, 0.25});
   ir_case_compute(&one);
   ir_case_expect(&one, 8, (double[]){0, 0.375, 0.625, 0, 0.5, 0.5, 0, 0}); /* of equal ones the first */
+  ir_case_init(&one, &arena, 1, "top_k", "over=x, k=2, sparse=1, capacity=0.5, tokens=\"9,1,0,0\"");
+  ir_case_set(ir_case_numbers(&one, "x=4"), 4, (double[]){0.1, 0.3, 0.5, 0.1});
+  ir_case_compute(&one);
+  ir_case_expect(&one, 4, (double[]){0, 0.3, 0.5, 0}); /* how many rows kernels have changes nothing */
 }
 
 /* Three groups of two: the last has the largest one (0.5), the second the largest sum (0.3 + 0.25). */
@@ -138,7 +142,16 @@ static void test_refuses(void **state) {
       {"over=x, k=2, groups=2, chosen_groups=3",
        "chosen_groups=3 of top_k: it is at most groups=2, and so many groups of 2 hold k=2"},
       {"over=x, k=3, groups=2", "chosen_groups=1 of top_k: it is at most groups=2, and so many groups of 2 hold k=3"},
-      {"over=x, k=2, groups=2, best=3", "best=3 of top_k: it is from 1 to the 2 of a group"}};
+      {"over=x, k=2, groups=2, best=3", "best=3 of top_k: it is from 1 to the 2 of a group"},
+      {"over=x, k=2, sparse=1, capacity=0.0", "capacity=0 of top_k: it is above 0, at most 1024"},
+      {"over=x, k=2, sparse=1, load=0.5", "load=0.5 of top_k: it is from 1 to 1024"},
+      {"over=x, k=2, load=2.0", "load of top_k: without sparse=1 all rows are there"},
+      {"over=x, k=2, sparse=1, load=2.0, tokens=\"1,2,1,1\"",
+       "load and tokens of top_k say the same: leave one of them out"},
+      {"over=x, k=2, sparse=1, tokens=\"1,2,1\"", "tokens of top_k has 3 numbers: it is one for each of 4"},
+      {"over=x, k=2, sparse=1, tokens=\"1,2,-1,1\"", "tokens of top_k: '-1' is no number of tokens"},
+      {"over=x, k=2, sparse=1, tokens=\"1,two,1,1\"", "tokens of top_k: 'two' is no number of tokens"},
+      {"over=x, k=2, sparse=1, tokens=\"0,0,0,0\"", "tokens of top_k: no expert has any tokens"}};
   for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {
     ir_case_init(&one, &arena, 1, "top_k", groups[i][0]);
     ir_case_numbers(&one, "s=3 x=4");

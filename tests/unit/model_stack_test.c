@@ -135,6 +135,42 @@ static void test_sparse_choices(void **state) {
   assert_int_equal(pl_ir_routed_part(&routing, &rows).dims[2].extent, 3); /* of 10, rounded up */
 }
 
+/* Rows beyond an even choice: padding is everywhere, the fullest device only where experts lie on several; and what the
+ * model computes depends on neither. Of loads 6, 2, 1, 1, 2, 2, 1, 1 on 4 devices 8 of 16 are on one. */
+static void test_uneven_choices(void **state) {
+  (void)state;
+  static const char loads[] = "6,2,1,1,2,2,1,1";
+  const pl_ir_dim b = {pl_ir_name_of("b"), 8}, x = {pl_ir_name_of("x"), 8}, h = {pl_ir_name_of("h"), 4};
+  const pl_ir_attribute capacity = pl_ir_real("capacity", 1.25), load = pl_ir_real("load", 3),
+                        tokens = pl_ir_text("tokens", loads);
+  const struct {
+    pl_ir_attribute says;
+    bool cut;
+    double load;
+  } cases[] = {{capacity, false, 1.25}, {capacity, true, 1.25}, {load, false, 1},
+               {load, true, 3},         {tokens, false, 1},     {tokens, true, 2}};
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    pl_ir_module module;
+    pl_ir_module_init(&module, &arena, "m", PL_IR_DISTRIBUTED);
+    module.mesh.axes[module.mesh.n_axes++] = (pl_ir_axis){pl_ir_name_of("ep"), 4};
+    pl_ir_function *f = pl_ir_function_add(&module, "f");
+    const pl_ir_type all = pl_ir_type_of(PL_IR_F32, 2, (const pl_ir_dim[]){b, x});
+    pl_ir_type rows = pl_ir_type_of(PL_IR_F32, 3, (const pl_ir_dim[]){x, b, h}), weight = rows;
+    if (cases[i].cut) rows.on[0] = 0;
+    weight = pl_ir_type_of(PL_IR_F32, 2, (const pl_ir_dim[]){h, x}); /* a shard of weights has no tokens */
+    weight.on[0] = 1;
+    int32_t p = pl_ir_argument(&module, f, "p", &all);
+    (void)pl_ir_argument(&module, f, "rows", &rows);
+    (void)pl_ir_argument(&module, f, "weight", &weight);
+    const pl_ir_attribute attributes[] = {pl_ir_names("over", 1, &x.name), pl_ir_integer("k", 8),
+                                          pl_ir_integer("sparse", 1), cases[i].says};
+    (void)pl_ir_op_infer(&module, f, "top_k", "w", 1, &p, 4, attributes);
+    const pl_ir_routing routing = pl_ir_routing_of(&module), even = pl_ir_routing_even(&module);
+    assert_true(routing.load == cases[i].load && pl_ir_routed_share(&routing, &rows) == cases[i].load);
+    assert_true(even.share == 1 && pl_ir_is_routed(&even, &rows) && !pl_ir_is_routed(&even, &weight));
+  }
+}
+
 static void test_hybrids_by_the_rules_of_their_classes(void **state) {
   (void)state;
   double h = 4096, mlp = 3 * h * 14336, attention = 2 * h * h + 2 * h * 1024;
@@ -188,6 +224,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_encoders_with_decoders, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_linear_attention_by_the_rules_of_its_class, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_sparse_choices, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_uneven_choices, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_hybrids_by_the_rules_of_their_classes, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_refuses, set_up, tear_down)};
   return cmocka_run_group_tests(tests, NULL, NULL);

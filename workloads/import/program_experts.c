@@ -8,7 +8,32 @@
  * The weight of an expert's answer multiplies what the last product reads (Megatron Core's weighted activations), which
  * is the same without a bias behind it: the answers themselves are not kept then.
  */
+#include <stdio.h>
+
+#include "core/base/units.h"
 #include "workloads/import/program_write.h"
+
+/* "6,2,1,1" */
+static const char *text_of(pl_arena *arena, const double *loads, int64_t n) {
+  char *text = PL_TAKE(arena, char, (size_t)n *PL_UNIT_TEXT_BYTES + 1), one[PL_UNIT_TEXT_BYTES];
+  size_t used = 0;
+  for (int64_t i = 0; text != NULL && i < n; i++)
+    used += (size_t)sprintf(text + used, "%s%s", i > 0 ? "," : "", pl_format_exact(loads[i], one));
+  return text != NULL ? text : "";
+}
+
+/* What the model says of rows of its experts, beyond an even choice (workloads/language/ir_routing.h). */
+static int32_t put_loads(const pl_program_writer *to, pl_ir_attribute *attributes) {
+  const pl_model *model = to->model;
+  int32_t n = 0;
+  if (model->moe.capacity_factor > 0 && model->moe.capacity_factor != 1)
+    attributes[n++] = pl_ir_real("capacity", model->moe.capacity_factor);
+  if (model->moe.expert_loads != NULL)
+    attributes[n++] = pl_ir_text("tokens", text_of(to->module->arena, model->moe.expert_loads, model->moe.n_experts));
+  else if (model->moe.expert_load > 1)
+    attributes[n++] = pl_ir_real("load", model->moe.expert_load);
+  return n;
+}
 
 static int32_t routing(pl_program_writer *to, int32_t x) {
   int32_t logits = pl_write_linear(to, "router", x, "hx", "h", to->model->moe.router_bias);
@@ -16,14 +41,16 @@ static int32_t routing(pl_program_writer *to, int32_t x) {
   const pl_ir_name over = pl_ir_name_of("x");
   const pl_model *model = to->model;
   bool is_limited = model->moe.n_groups > 0;
-  const pl_ir_attribute attributes[] = {pl_ir_names("over", 1, &over),
-                                        pl_ir_integer("k", model->moe.topk),
-                                        pl_ir_integer("normalise", model->numbers.normalises_routing),
-                                        pl_ir_integer("sparse", 1),
-                                        pl_ir_integer("groups", model->moe.n_groups),
-                                        pl_ir_integer("chosen_groups", model->moe.topk_groups),
-                                        pl_ir_integer("best", model->moe.group_best)};
-  return pl_ir_op_infer(to->module, to->function, "top_k", "routing", 1, &all, is_limited ? 7 : 4, attributes);
+  pl_ir_attribute attributes[PL_IR_ATTRIBUTES_MAX] = {pl_ir_names("over", 1, &over),
+                                                      pl_ir_integer("k", model->moe.topk),
+                                                      pl_ir_integer("normalise", model->numbers.normalises_routing),
+                                                      pl_ir_integer("sparse", 1),
+                                                      pl_ir_integer("groups", model->moe.n_groups),
+                                                      pl_ir_integer("chosen_groups", model->moe.topk_groups),
+                                                      pl_ir_integer("best", model->moe.group_best)};
+  int32_t n = is_limited ? 7 : 4;
+  n += put_loads(to, &attributes[n]);
+  return pl_ir_op_infer(to->module, to->function, "top_k", "routing", 1, &all, n, attributes);
 }
 
 static int32_t routed(pl_program_writer *to, int32_t x) {

@@ -2,24 +2,99 @@
 #include "workloads/language/ir_routing.h"
 
 #include <math.h>
+#include <stdlib.h>
 
-pl_ir_routing pl_ir_routing_of(const pl_ir_module *module) {
+/* ---- how many rows there are ---- */
+
+bool pl_ir_loads_next(const char **text, double *tokens) {
+  char *end;
+  const char *from = *text;
+  *tokens = strtod(from, &end);
+  bool found = end != from && (*end == ',' || *end == '\0');
+  *text = *end == ',' ? end + 1 : end;
+  return found;
+}
+
+double pl_ir_choice_load(const pl_ir_op *op, int64_t n_experts, int64_t devices) {
+  const char *text = pl_ir_text_of(op, "tokens");
+  double capacity = pl_ir_real_of(op, "capacity", 1), all = 0, most = 0, own = 0, tokens;
+  if (devices < 2) return capacity;
+  if (text == NULL || *text == '\0') return capacity * pl_ir_real_of(op, "load", 1);
+  const int64_t each = n_experts > devices ? n_experts / devices : 1;
+  for (int64_t i = 0; i < n_experts && pl_ir_loads_next(&text, &tokens); i++) {
+    own = i % each == 0 ? tokens : own + tokens;
+    all += tokens;
+    if (own > most) most = own;
+  }
+  return capacity * (most * (double)devices / all);
+}
+
+/* Of a value of this type: parts of the experts, each on devices of its own. */
+static int64_t parts_of(const pl_ir_routing *routing, const pl_ir_mesh *mesh, const pl_ir_type *type) {
+  const int32_t dim = pl_ir_type_find(type, routing->experts);
+  int64_t parts = 1;
+  for (int32_t axis = 0; axis < mesh->n_axes; axis++)
+    if (type->on[axis] == dim) parts *= mesh->axes[axis].extent;
+  return parts;
+}
+
+/* Over how many devices experts' rows lie, where most. */
+static int64_t devices_of(const pl_ir_routing *routing, const pl_ir_module *module) {
+  int64_t most = 1;
+  for (int32_t f = 0; f < module->n_functions; f++)
+    for (int32_t i = 0; i < module->functions[f]->n_values; i++) {
+      const pl_ir_type *type = &module->functions[f]->values[i].type;
+      if (!pl_ir_is_routed(routing, type)) continue;
+      const int64_t parts = parts_of(routing, &module->mesh, type);
+      if (parts > most) most = parts;
+    }
+  return most;
+}
+
+/* ---- of a module ---- */
+
+static bool find(const pl_ir_module *module, pl_ir_routing *found, const pl_ir_op **choice) {
   const int32_t row = pl_ir_row_of("top_k");
   for (int32_t f = 0; f < module->n_functions; f++)
     for (int32_t i = 0; i < module->functions[f]->n_ops; i++) {
       const pl_ir_op *op = &module->functions[f]->ops[i];
       if (op->row != row || pl_ir_integer_of(op, "sparse", 0) == 0) continue;
-      pl_ir_routing found = {.chosen = module->functions[f]->values[op->inputs[0]].type,
-                             .experts = pl_ir_attribute_find(op, "over")->names[0]};
-      int32_t at = pl_ir_type_find(&found.chosen, found.experts);
-      found.k = pl_ir_integer_of(op, "k", 1);
-      found.groups = pl_ir_integer_of(op, "groups", 1);
-      found.chosen_groups = pl_ir_integer_of(op, "chosen_groups", 1);
-      found.share = (double)found.k / (double)found.chosen.dims[at].extent;
-      return found;
+      *found = (pl_ir_routing){.load = 1,
+                               .chosen = module->functions[f]->values[op->inputs[0]].type,
+                               .experts = pl_ir_attribute_find(op, "over")->names[0]};
+      found->k = pl_ir_integer_of(op, "k", 1);
+      found->groups = pl_ir_integer_of(op, "groups", 1);
+      found->chosen_groups = pl_ir_integer_of(op, "chosen_groups", 1);
+      *choice = op;
+      return true;
     }
-  return (pl_ir_routing){.share = 1};
+  *found = (pl_ir_routing){.share = 1, .load = 1};
+  return false;
 }
+
+static int64_t experts_of(const pl_ir_routing *routing) {
+  return routing->chosen.dims[pl_ir_type_find(&routing->chosen, routing->experts)].extent;
+}
+
+pl_ir_routing pl_ir_routing_even(const pl_ir_module *module) {
+  const pl_ir_op *choice;
+  pl_ir_routing found;
+  if (find(module, &found, &choice)) found.share = (double)found.k / (double)experts_of(&found);
+  return found;
+}
+
+pl_ir_routing pl_ir_routing_of(const pl_ir_module *module) {
+  const pl_ir_op *choice;
+  pl_ir_routing found;
+  if (!find(module, &found, &choice)) return found;
+  const int64_t n_experts = experts_of(&found);
+  bool says = pl_ir_attribute_find(choice, "load") != NULL || pl_ir_attribute_find(choice, "tokens") != NULL;
+  found.load = pl_ir_choice_load(choice, n_experts, says ? devices_of(&found, module) : 1);
+  found.share = (double)found.k / (double)n_experts * found.load;
+  return found;
+}
+
+/* ---- of a value ---- */
 
 /* A dimension of tokens, as what was chosen from has them; -1: none. */
 static int32_t token_dim(const pl_ir_routing *routing, const pl_ir_type *type) {

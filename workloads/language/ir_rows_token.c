@@ -1,8 +1,10 @@
 /* Rows of ops that tokens, their positions and their experts need. Values: ir_token.c. */
 #include <inttypes.h>
+#include <string.h>
 
 #include "workloads/language/ir_differ.h"
 #include "workloads/language/ir_operands.h"
+#include "workloads/language/ir_routing.h"
 #include "workloads/language/ir_token.h"
 
 /* ---- shapes ---- */
@@ -144,6 +146,43 @@ static pl_code check_choice_of_groups(const pl_ir_op *op, int64_t k, int64_t of,
   return PL_OK;
 }
 
+/* `tokens`: a number for each expert. */
+static pl_code check_tokens(const pl_ir_op *op, int64_t of, pl_error *error) {
+  const char *text = pl_ir_text_of(op, "tokens");
+  double sum = 0, tokens;
+  int64_t n = 0;
+  for (const char *at = text; *at != '\0'; n++) {
+    const char *from = at;
+    if (!pl_ir_loads_next(&at, &tokens) || !(tokens >= 0 && tokens <= 1e15))
+      return pl_fail(error, PL_BAD_INPUT, "tokens of %s: '%.*s' is no number of tokens", pl_ir_op_name(op),
+                     (int)strcspn(from, ","), from);
+    sum += tokens;
+  }
+  if (n != of)
+    return pl_fail(error, PL_BAD_INPUT, "tokens of %s has %" PRId64 " numbers: it is one for each of %" PRId64,
+                   pl_ir_op_name(op), n, of);
+  return sum > 0 ? PL_OK : pl_fail(error, PL_BAD_INPUT, "tokens of %s: no expert has any tokens", pl_ir_op_name(op));
+}
+
+/* How many rows there are: ir_routing.h. */
+static pl_code check_rows(const pl_ir_op *op, int64_t of, pl_error *error) {
+  double capacity = pl_ir_real_of(op, "capacity", 1), load = pl_ir_real_of(op, "load", 1);
+  bool loaded = pl_ir_attribute_find(op, "load") != NULL, listed = pl_ir_attribute_find(op, "tokens") != NULL;
+  if (!(capacity > 0 && capacity <= 1024))
+    return pl_fail(error, PL_BAD_INPUT, "capacity=%g of %s: it is above 0, at most 1024", capacity, pl_ir_op_name(op));
+  if (!(load >= 1 && load <= 1024))
+    return pl_fail(error, PL_BAD_INPUT, "load=%g of %s: it is from 1 to 1024", load, pl_ir_op_name(op));
+  if (loaded && listed)
+    return pl_fail(error, PL_BAD_INPUT, "load and tokens of %s say the same: leave one of them out", pl_ir_op_name(op));
+  if ((loaded || listed || pl_ir_attribute_find(op, "capacity") != NULL) && pl_ir_integer_of(op, "sparse", 0) == 0)
+    return pl_fail(error, PL_BAD_INPUT, "%s of %s: without sparse=1 all rows are there",
+                   loaded   ? "load"
+                   : listed ? "tokens"
+                            : "capacity",
+                   pl_ir_op_name(op));
+  return listed ? check_tokens(op, of, error) : PL_OK;
+}
+
 static pl_code infer_top_k(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
   PL_TRY(pl_ir_op_has_one_name(op, "over", error));
   PL_TRY(pl_ir_operands_are_numbers(op, inputs, error));
@@ -156,6 +195,7 @@ static pl_code infer_top_k(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_t
     return pl_fail(error, PL_BAD_INPUT, "k=%" PRId64 " of %s: it is from 1 to %s=%" PRId64, k, pl_ir_op_name(op),
                    inputs[0].dims[index].name.text, of);
   PL_TRY(check_choice_of_groups(op, k, of, error));
+  PL_TRY(check_rows(op, of, error));
   outputs[0] = pl_ir_type_whole(&inputs[0]);
   return PL_OK;
 }
@@ -249,8 +289,11 @@ static pl_code derive_top_k(pl_ir_differ *differ, const pl_ir_op *op, pl_error *
         {.name = "normalise", .kind = PL_IR_INTEGER, .meaning = "1: the chosen add up to one"},                        \
         {.name = "sparse", .kind = PL_IR_INTEGER, .meaning = "1: kernels have the rows of the chosen alone"},          \
         {.name = "groups", .kind = PL_IR_INTEGER, .meaning = "of neighbours, some of which are chosen first; 1"},      \
-        {.name = "chosen_groups", .kind = PL_IR_INTEGER, .meaning = "how many of them; 1"}, {                          \
-      .name = "best", .kind = PL_IR_INTEGER, .meaning = "of a group's largest the number that are its score; 1"        \
+        {.name = "chosen_groups", .kind = PL_IR_INTEGER, .meaning = "how many of them; 1"},                            \
+        {.name = "best", .kind = PL_IR_INTEGER, .meaning = "of a group's largest the number that are its score; 1"},   \
+        {.name = "capacity", .kind = PL_IR_REAL, .meaning = "sparse rows over those of an even choice; 1"},            \
+        {.name = "load", .kind = PL_IR_REAL, .meaning = "sparse rows of the fullest device over the mean; 1"}, {       \
+      .name = "tokens", .kind = PL_IR_TEXT, .meaning = "of each, for the fullest device to be found"                   \
     }                                                                                                                  \
   }
 

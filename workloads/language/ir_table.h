@@ -107,7 +107,7 @@ typedef struct pl_ir_row {
   int8_t least_inputs, most_inputs, n_outputs; /* most_inputs -1: any number; n_outputs -1: as many as written */
   bool has_path, typed;                        /* typed: its outputs' types are written down, not inferred */
   uint8_t effect, missing, linear, kernels;
-  pl_ir_attribute_rule attributes[8]; /* one without a name ends them */
+  pl_ir_attribute_rule attributes[10]; /* one without a name ends them */
   /* What the outputs call dimension `dim` of the inputs (rename); NULL: the same. */
   pl_ir_name (*called)(const pl_ir_op *op, pl_ir_name dim);
   /* NULL: no dimension is opaque. */

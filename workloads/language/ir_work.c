@@ -91,6 +91,6 @@ static pl_ir_work work_of(const pl_ir_module *module, const pl_ir_routing *routi
 }
 
 pl_ir_work pl_ir_function_work(const pl_ir_module *module, int32_t function) {
-  const pl_ir_routing routing = pl_ir_routing_of(module);
+  const pl_ir_routing routing = pl_ir_routing_even(module);
   return work_of(module, &routing, function);
 }

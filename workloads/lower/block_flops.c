@@ -27,7 +27,7 @@ double pl_block_model_flops(const pl_block_function *block, const pl_block_shard
   to.read = block->read;
   to.read.mesh = &block->module.mesh;
   to.read.f = block->function;
-  const pl_ir_routing routing = pl_ir_routing_of(&block->module);
+  const pl_ir_routing routing = pl_ir_routing_even(&block->module);
   for (int32_t i = 0; i < block->function->n_ops; i++) {
     pl_core core;
     if (pl_read_is(&to.read, i, "product") && pl_lower_is_param(&to, pl_read_op(&to.read, i)->inputs[1])) {

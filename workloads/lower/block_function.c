@@ -8,6 +8,7 @@
 #include "workloads/derive/differentiate.h"
 #include "workloads/derive/unfuse.h"
 #include "workloads/import/program_build.h"
+#include "workloads/language/ir_routing.h"
 #include "workloads/layout/laying.h"
 #include "workloads/lower/launched_block.h"
 #include "workloads/lower/lowering.h"
@@ -166,7 +167,7 @@ static pl_code make(const pl_model *model, int32_t class_of_blocks, const pl_blo
   PL_TRY(differentiate(&whole, shard, block, scratch, &training, &forward, &backward, error));
   PL_TRY(lay(&training, &rules, forward, backward, scratch, block, error));
   block->window_period = model->attention.window_period;
-  block->capacity_factor = model->moe.capacity_factor * pl_model_expert_load(model, ep);
+  block->capacity_factor = pl_ir_routing_of(&block->module).load;
   if (model->unlike.parts == NULL) {
     if (block->kind >= PL_BLOCK_LATENT) block->kind = PL_BLOCK_IDENTITY; /* which only models of parts have */
     return PL_OK;

@@ -33,7 +33,7 @@ typedef struct pl_block_function {
   bool takes_data;              /* its argument comes from the data loader: no gradient is made for it */
   int64_t whole[26];            /* extents by letter of a dimension; 0: as the function has it */
   int32_t window_period;        /* n > 1: every n-th block of this class sees all keys */
-  double capacity_factor;       /* of experts (workloads/ir/model.h) */
+  double capacity_factor;       /* rows of experts over those of an even choice (workloads/language/ir_routing.h) */
   /* Per op: which kernels it becomes; names of its kernels, NULL = its row's. */
   const uint8_t *kernels; /* pl_ir_kernel_kind */
   const struct pl_tape_names *const *names;
