@@ -306,6 +306,14 @@ assert len(tracks) > 4
   bad "ep_overlap: 2 is out of range: 0 to 1" pp=1,dp=16,tmp=1,mbs=1,ep_overlap=2
 }
 
+@test "memory of more bytes than integers count is refused before anything is added up" {
+  job="--platform dgx-h100 --model llama-2-7b --gbs 524288 --framework deepspeed --attention unfused"
+  run -2 "$PACELINE" simulate $job --seq 1048576 --strategy pp=1,dp=8,mbs=65536
+  [[ ${#lines[@]} == 1 && $output == *"llama-2-7b: mbs=65536, seq=1048576: a pass of a block takes "*" bytes with its whole attention matrix, more than can be counted; use fewer sequences or shorter ones" ]]
+  run -0 "$PACELINE" simulate --platform dgx-h100 --model llama-2-7b --gbs 8 --framework deepspeed --attention unfused --seq 65536 --strategy pp=1,dp=8,mbs=1
+  [[ $output == *"memory           DOES NOT FIT"* ]] # what only does not fit is simulated
+}
+
 # Every stage of this one has gradients of 70 different sizes; the assignment is longer than its column, and says so.
 @test "many uneven chunks: no limit on the sizes of a communicator, a cut assignment is marked" {
   python '

@@ -4,6 +4,7 @@
  * Some 20 us a block, nearly all of it the function. The strategies of a sweep cut blocks in few ways, so what is made
  * once is kept (workloads/lower/block_cache.h, one for each thread); functions by themselves are not.
  */
+#include <math.h>
 #include <string.h>
 
 #include "core/cluster/cluster.h"
@@ -204,6 +205,22 @@ pl_code pl_block_check_class(const pl_model *model, int32_t class_of_blocks, con
                               error);
 }
 
+/* Passes of all blocks together have bytes that integers count: what memory is found in. */
+static pl_code check_bytes(const pl_model *model, const pl_block_shard *shard, const pl_block_program *program,
+                           pl_error *error) {
+  const double peaks[] = {program->saved_bytes, program->forward_peak_bytes, program->backward_peak_bytes,
+                          program->inputs_peak_bytes, program->weights_peak_bytes};
+  double most = 0;
+  for (size_t i = 0; i < sizeof peaks / sizeof peaks[0]; i++)
+    most = fmax(most, peaks[i]);
+  if (most <= 0x1p61 / pl_model_n_blocks(model)) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT,
+                 "%s: mbs=%d, seq=%lld: a pass of a block takes %.3g bytes%s, more than can be counted; "
+                 "use fewer sequences or shorter ones",
+                 model->name, shard->mbs, (long long)shard->seq, most,
+                 shard->flash ? "" : " with its whole attention matrix");
+}
+
 pl_code pl_block_program_make(const pl_model *model, int32_t class_of_blocks, const pl_block_shard *shard,
                               const pl_block_function *function, pl_arena *arena, pl_block_program *program,
                               pl_error *error) {
@@ -214,7 +231,7 @@ pl_code pl_block_program_make(const pl_model *model, int32_t class_of_blocks, co
   PL_TRY(take(part != NULL ? part->model : model, pl_model_class_kind(model, class_of_blocks), &own, function, arena,
               program, error));
   program->block_class = class_of_blocks;
-  return PL_OK;
+  return check_bytes(model, shard, program, error);
 }
 
 pl_code pl_block_class_program_take(const pl_model *model, int32_t class_of_blocks, const pl_block_shard *shard,
