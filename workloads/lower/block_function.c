@@ -154,8 +154,6 @@ static pl_code make(const pl_model *model, int32_t class_of_blocks, const pl_blo
   int32_t ep = shard->ep > 1 ? shard->ep : 1;
   pl_model_program_options options = pl_model_program_defaults(ep, 1, shard->seq);
   options.element = (pl_ir_element)shard->dtype;
-  block->kind = pl_model_class_kind(model, class_of_blocks);
-  block->launched = pl_block_is_launched(model, block->kind, shard);
   if (block->launched && shard->fp8) options.narrow = shard->fp4 ? PL_IR_F4 : PL_IR_F8;
   pl_ir_module whole, training;
   int32_t forward, backward;
