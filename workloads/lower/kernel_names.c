@@ -61,6 +61,7 @@ const pl_tape_names *pl_kernel_names_of(pl_block_kind kind, const char *path) {
       {PL_BLOCK_LAYER, "dispatch", PL_OP_NAMES("permute")},
       {PL_BLOCK_LAYER, "experts.up", PL_LINEAR_NAMES("expert_up")},
       {PL_BLOCK_LAYER, "experts.gate", PL_LINEAR_NAMES("expert_up")},
+      {PL_BLOCK_LAYER, "experts.active", PL_OP_NAMES("expert_activation")},
       {PL_BLOCK_LAYER, "weighted", PL_OP_NAMES("expert_activation")},
       {PL_BLOCK_LAYER, "experts.down", PL_LINEAR_NAMES("expert_down")},
       {PL_BLOCK_LAYER, "combined", PL_OP_NAMES("unpermute")},

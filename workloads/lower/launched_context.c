@@ -104,6 +104,7 @@ static void attend(const attending *of, const pl_op *step, int64_t steps, bool l
   op.times = (int32_t)steps;
   op.flops *= (double)steps;
   op.bytes *= (double)steps;
+  op.name = of->derives ? "attention_backward" : "attention";
   if (last) {
     op.name = of->derives ? "attention_backward_last" : "attention_last";
     op.overlap = PL_OVERLAP_AWAITS;
