@@ -1,8 +1,8 @@
 /* Mixed precision by torch.autocast (`autocast` of a profile): casts in front of products and around norms and
- * softmaxes in fp32, of weights where those are fp32, and what fp32 sums move more. Types stay as the program has them:
- * these ops say what is moved and launched, as many bytes as block_tape.c has of tuples, and compute nothing that
- * anybody reads. Not here: what is kept wider, GELU in steps (kernel_gelu.c), weights of layers that are computed
- * again. See workloads/fuse/kernel_stepping.h.
+ * softmaxes in fp32, of weights where those are fp32, and what fp32 sums move more; of what is computed again, again.
+ * Types stay as the program has them: these ops say what is moved and launched, in programs and in tuples' layers, and
+ * compute nothing that anybody reads. Not here: what is larger in memory (kernel_wider.c), GELU in steps
+ * (kernel_gelu.c). See workloads/fuse/kernel_stepping.h.
  */
 #include <string.h>
 

@@ -2,8 +2,9 @@
  * types stay as the program has them (kernel_autocast.c), so this is how many times as large a value is.
  *
  * Of `all` the residual stream is in fp32, forward and backward: what a layer is handed, its sums, and what its norms
- * make of their gradients. Of `norms` what a norm is given is cast to fp32 and kept so. A norm's output is kept as the
- * products that read it have cast it, each for itself; the fp32 tensor between is not counted, which goes at once.
+ * make, of it and of their gradients. Of `norms` what a norm is given is cast to fp32 and kept so. What products read
+ * is there as often as they have cast it, each for itself: what is kept as often as gradients of weights read it. Of a
+ * norm's output that is all; the fp32 tensor between is not counted, which goes at once.
  */
 #ifndef PL_WORKLOADS_KERNEL_WIDER_H
 #define PL_WORKLOADS_KERNEL_WIDER_H
