@@ -285,10 +285,8 @@ static bool exchanges(const pl_kernel_stepping *own, int32_t op, const char *whi
          pl_ir_op_has_name(pl_read_op(&own->finding.read, op), which, pl_ir_name_of("x"));
 }
 
-/* Vectors of tokens; weights of matrices have no batch. */
 static bool is_of_tokens(const pl_kernel_stepping *own, int32_t value) {
-  const pl_ir_type *type = pl_read_type(&own->finding.read, value);
-  return pl_ir_type_find(type, pl_ir_name_of("b")) >= 0 && pl_ir_type_find(type, pl_ir_name_of("h")) >= 0;
+  return pl_read_is_of_tokens(pl_read_type(&own->finding.read, value));
 }
 
 /* Tokens of experts go this way: to them by exchanges, gathered over tensor ranks that have a part of each expert, and

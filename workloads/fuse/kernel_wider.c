@@ -24,11 +24,10 @@ static bool has_16_bits(const pl_ir_type *type) {
   return type->element == PL_IR_F16 || type->element == PL_IR_BF16;
 }
 
-/* Of tokens as wide as the model, in 16 bits. */
-static bool is_of_tokens(const pl_ir_function *f, int32_t value) {
+/* Tokens that are in 16 bits as the program has them. */
+static bool widens(const pl_ir_function *f, int32_t value) {
   const pl_ir_type *type = &f->values[value].type;
-  return has_16_bits(type) && pl_ir_type_find(type, pl_ir_name_of("b")) >= 0 &&
-         pl_ir_type_find(type, pl_ir_name_of("h")) >= 0;
+  return has_16_bits(type) && pl_read_is_of_tokens(type);
 }
 
 static bool launches(const widening *own, const pl_ir_op *op, const char *first, const char *second) {
@@ -117,7 +116,7 @@ static bool find_kept(const widening *forward, const char *path, int32_t *value)
 static void widen_kept(widening *own, const pl_ir_op *kept, const widening *forward) {
   int32_t value;
   if (forward->f == NULL || !find_kept(forward, kept->path, &value)) return;
-  bool of_norm = own->form == PL_AUTOCAST_NORMS && is_of_tokens(forward->f, value) && feeds_norm(forward, value);
+  bool of_norm = own->form == PL_AUTOCAST_NORMS && widens(forward->f, value) && feeds_norm(forward, value);
   own->times[kept->first_output] = of_norm ? 2 : forward->times[value];
   own->stream[kept->first_output] = forward->stream[value];
 }
@@ -140,7 +139,7 @@ static void widen_outputs(widening *own, const pl_ir_op *op) {
        back = launches(own, op, "layer_norm_backward", "rms_norm_backward");
   bool sums = launches(own, op, "add", "add") && reads_stream(own, op), normed = is_normed(op);
   for (int32_t value = op->first_output; value < op->first_output + op->n_outputs; value++) {
-    if (!is_of_tokens(own->f, value)) continue;
+    if (!widens(own->f, value)) continue;
     own->stream[value] =
         own->form == PL_AUTOCAST_ALL && (norm || back || sums || normed || (passes && reads_stream(own, op)));
     own->times[value] = times_of(own, value, norm && !sums);
@@ -151,8 +150,8 @@ static void widen(widening *own, const widening *forward) {
   for (int32_t i = 0; i < own->f->n_values; i++)
     own->times[i] = 1;
   for (int32_t i = 0; i < own->f->n_arguments; i++) {
-    own->stream[i] = own->form == PL_AUTOCAST_ALL && is_of_tokens(own->f, i);
-    own->times[i] = is_of_tokens(own->f, i) && own->form == PL_AUTOCAST_ALL ? times_of(own, i, false) : 1;
+    own->stream[i] = own->form == PL_AUTOCAST_ALL && widens(own->f, i);
+    own->times[i] = widens(own->f, i) && own->form == PL_AUTOCAST_ALL ? times_of(own, i, false) : 1;
   }
   for (int32_t i = 0; i < own->f->n_ops; i++) {
     const pl_ir_op *op = &own->f->ops[i];

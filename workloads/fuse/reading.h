@@ -55,6 +55,10 @@ static inline int32_t pl_read_next(const pl_reading *own, int32_t op) {
 bool pl_read_is_activation(const pl_reading *own, int32_t op); /* gelu, silu, relu */
 bool pl_read_is_square(const pl_reading *own, int32_t op);     /* of a value by itself */
 bool pl_read_is_norm(const pl_reading *own, int32_t op);       /* of tokens, not of batches */
+/* Tokens as wide as the model, by expert too; weights have no batch. */
+static inline bool pl_read_is_of_tokens(const pl_ir_type *type) {
+  return pl_ir_type_find(type, pl_ir_name_of("b")) >= 0 && pl_ir_type_find(type, pl_ir_name_of("h")) >= 0;
+}
 /* Renames and cuts: the same elements, or a part of them. */
 bool pl_read_is_view(const pl_reading *own, int32_t op);
 bool pl_read_is_collective(const pl_reading *own, int32_t op); /* `cut` is none, nor is a ring of attention */

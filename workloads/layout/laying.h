@@ -84,7 +84,7 @@ pl_code pl_laying_convert_from(pl_laying *part, int32_t value, int32_t at, const
 double pl_laying_cost(const pl_laying *part, int8_t from, int8_t to, int32_t axis, double whole_bytes);
 
 /* Rows of tokens by expert, or a number for each; pictures have a dimension x as well. */
-bool pl_laying_is_of_experts(const pl_ir_type *type);
+bool pl_laying_is_by_expert(const pl_ir_type *type);
 
 /* As functions hand it on; `sums`: partial sums stay such. */
 pl_code pl_laying_handed(pl_laying *part, int32_t value, bool sums, int32_t *handed, pl_error *error);

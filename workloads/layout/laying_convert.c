@@ -132,7 +132,7 @@ static bool is_of_pass(const pl_laying *part, int32_t value) {
   return part->lays_again && maker != PL_IR_NONE && (kept || part->again[maker]);
 }
 
-bool pl_laying_is_of_experts(const pl_ir_type *type) {
+bool pl_laying_is_by_expert(const pl_ir_type *type) {
   return pl_ir_type_find(type, pl_ir_name_of("x")) >= 0 && pl_ir_type_find(type, pl_ir_name_of("y")) < 0 &&
          pl_ir_type_find(type, pl_ir_name_of("b")) >= 0;
 }
@@ -143,7 +143,7 @@ static bool is_held(const pl_laying *part, int32_t made) {
   int32_t maker = part->to->values[made].op;
   bool came = maker != PL_IR_NONE &&
               (pl_ir_op_is(&part->to->ops[maker], "all_to_all") || pl_ir_op_is(&part->to->ops[maker], "kept"));
-  return came || pl_laying_is_of_experts(&part->to->values[made].type);
+  return came || pl_laying_is_by_expert(&part->to->values[made].type);
 }
 
 static int32_t known(const pl_laying *part, int32_t value, const pl_ir_type *wanted) {

@@ -32,7 +32,7 @@ static int32_t kept_variant(const pl_laying *part, int32_t value) {
     const pl_ir_type *type = &part->to->values[variants->value[i]].type;
     if (!is_whole(part, type)) continue;
     double own = pl_ir_type_local_elements(mesh, type);
-    if (kept != PL_IR_NONE && own != elements && !pl_laying_is_of_experts(type)) continue;
+    if (kept != PL_IR_NONE && own != elements && !pl_laying_is_by_expert(type)) continue;
     kept = variants->value[i];
     elements = own;
   }
@@ -72,7 +72,7 @@ pl_code pl_laying_kept(pl_laying *part, const pl_ir_op *op, bool keep, pl_error 
   PL_TRY(lay_kept_as(part, op, keep, name, input, error));
   if (!keep) return lay_kept_beside(part, op, false, name, error);
   const pl_ir_type *type = &part->from->values[op->inputs[0]].type;
-  bool of_choice = is_made_by(part, op->inputs[0], "top_k") && pl_laying_is_of_experts(type);
+  bool of_choice = is_made_by(part, op->inputs[0], "top_k") && pl_laying_is_by_expert(type);
   bool moved = of_choice && input != part->variants[op->inputs[0]].value[0];
   return moved ? lay_kept_beside(part, op, true, name, error) : PL_OK;
 }

@@ -84,12 +84,12 @@ void pl_layout_input(const pl_layout_rules *rules, pl_ir_type *type) {
     if (is_of_activations(rules, axis)) cut_on_first(rules, axis, rules->on[axis].n_dims, rules->on[axis].dims, type);
 }
 
-static bool is_of_experts(const char *path, const pl_ir_type *type) {
-  return find(type, "x") >= 0 && strstr(path, "experts") != NULL; /* pictures have a dimension x as well */
+bool pl_layout_is_of_experts(const char *path, const pl_ir_type *type) {
+  return find(type, "x") >= 0 && strstr(path, "experts") != NULL;
 }
 
 static void cut_for_tensor(const pl_layout_rules *rules, const char *path, int32_t axis, pl_ir_type *type) {
-  if (rules->whole_experts && is_of_experts(path, type)) return;
+  if (rules->whole_experts && pl_layout_is_of_experts(path, type)) return;
   if (strstr(path, "router") != NULL) return;
   cut_on_first(rules, axis, rules->on[axis].n_dims, rules->on[axis].dims, type);
 }
@@ -107,7 +107,7 @@ static int32_t free_dim(const pl_layout_rules *rules, const pl_ir_type *type, co
 /* Of experts that tensor ranks have whole, as ZeRO has replicas: each with tokens of its own. */
 static bool are_replicas(const pl_layout_rules *rules, int32_t axis, const char *path, const pl_ir_type *type) {
   return rules->whole_experts && rules->on[axis].role == PL_AXIS_TENSOR &&
-         pl_layout_may_cut(rules, axis, pl_ir_name_of("s")) && is_of_experts(path, type);
+         pl_layout_may_cut(rules, axis, pl_ir_name_of("s")) && pl_layout_is_of_experts(path, type);
 }
 
 /* Over the axes that are said for this tensor, all of them on one dimension. */
@@ -126,7 +126,7 @@ static void cut_further(const pl_layout_rules *rules, pl_layout_tensor tensor, c
 static void parameter(const pl_layout_rules *rules, const char *path, pl_ir_type *type) {
   whole(type);
   for (int32_t axis = 0; axis < rules->mesh.n_axes; axis++) {
-    if (pl_layout_may_cut(rules, axis, pl_ir_name_of("x")) && is_of_experts(path, type))
+    if (pl_layout_may_cut(rules, axis, pl_ir_name_of("x")) && pl_layout_is_of_experts(path, type))
       cut(rules, axis, find(type, "x"), type);
     if (rules->on[axis].role == PL_AXIS_TENSOR && type->on[axis] == PL_IR_SAME) cut_for_tensor(rules, path, axis, type);
   }

@@ -6,6 +6,7 @@
 #include "core/cluster/cluster.h"
 #include "workloads/language/ir_product.h"
 #include "workloads/language/ir_table.h"
+#include "workloads/layout/layout_rules.h"
 
 static bool is(const pl_ir_op *op, const char *row) {
   return pl_ir_op_is(op, row);
@@ -122,10 +123,6 @@ double pl_launching_bytes(const pl_launching *own, int32_t value) {
          (own->times != NULL ? own->times[value] : 1);
 }
 
-static bool is_of_experts(const char *path) {
-  return strstr(path, "experts") != NULL;
-}
-
 /* The parameter whose gradient it is: of tokens nothing is left in it. NULL: another value. */
 static const char *parameter_of_gradient(const pl_launching *own, int32_t value) {
   int32_t reader = own->last[value];
@@ -163,7 +160,7 @@ uint32_t pl_launching_make(pl_launching *own, int32_t value, const char *name) {
   const char *parameter = own->backward ? parameter_of_gradient(own, value) : NULL;
   uint32_t made =
       add_tensor(own, name, kind_of(own, value), type, times_of(own, value) * pl_launching_bytes(own, value));
-  own->tape->tensors[made].expert = parameter != NULL && is_of_experts(parameter);
+  own->tape->tensors[made].expert = parameter != NULL && pl_layout_is_of_experts(parameter, type);
   return made;
 }
 
@@ -248,7 +245,7 @@ static uint32_t pack(pl_launching *own, const pl_ir_op *param, uint32_t tensor, 
   if (pl_launching_parameter(own, param->path) != PL_NONE) return tensor;
   if (tensor == PL_NONE) {
     tensor = packed_tensor(tape, name, part);
-    tape->tensors[tensor].expert = is_of_experts(param->path);
+    tape->tensors[tensor].expert = pl_layout_is_of_experts(param->path, type_of(own, param->first_output));
   } else {
     pl_tensor *packed = &tape->tensors[tensor];
     uint8_t grows = packed->dims[0] == 'p' ? 0 : (uint8_t)(packed->rank - 1);
@@ -272,7 +269,8 @@ static void pack_products(pl_launching *own, const pl_ir_op *op, const pl_ir_lau
       const pl_ir_product shape = pl_ir_product_of(each, &read, &weight);
       const packed_part part = {.dims = "io", .first = shape.k, .second = shape.n},
                         of_experts = {.dims = "eio", .n = shape.batch, .first = shape.k, .second = shape.n};
-      weights = pack(own, param, weights, names->forward, is_of_experts(param->path) ? &of_experts : &part);
+      bool expert = pl_layout_is_of_experts(param->path, type_of(own, param->first_output));
+      weights = pack(own, param, weights, names->forward, expert ? &of_experts : &part);
     } else if (is(each, "add") && weights != PL_NONE) {
       const packed_part part = {.dims = "o", .first = (int64_t)pl_ir_type_elements(&weight)};
       biases = pack(own, param, biases, names->bias, &part);
@@ -317,7 +315,7 @@ uint32_t pl_launching_parameter_of(pl_launching *own, const pl_ir_op *param) {
   const pl_ir_type *type = type_of(own, param->first_output);
   uint32_t made = add_tensor(own, pl_launching_parameter_name(own, param->path), PL_TENSOR_PARAMETER, type,
                              pl_ir_type_local_bytes(&own->kernels->mesh, type));
-  own->tape->tensors[made].expert = is_of_experts(param->path);
+  own->tape->tensors[made].expert = pl_layout_is_of_experts(param->path, type);
   return put(&own->parameters, param->path, 0, made);
 }
 
