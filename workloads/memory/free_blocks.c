@@ -6,19 +6,25 @@
 #include "core/base/status.h"
 #include "core/cluster/cluster.h"
 
-/* Room for `n`, of which `held` are there. */
-static bool grow(void **items, size_t size, uint32_t held, uint32_t n, uint32_t *room, pl_arena *arena) {
-  if (n <= *room) return true;
-  void *grown = pl_arena_grown(arena, *items, held, n - held, size, room);
-  if (grown == NULL) return false;
-  *items = grown;
-  return true;
+/* The array with room for `n`, of which `held` are there; NULL: no memory. */
+static void *grown(void *items, size_t size, uint32_t held, uint32_t n, uint32_t *room, pl_arena *arena) {
+  return n <= *room ? items : pl_arena_grown(arena, items, held, n - held, size, room);
 }
 
 bool pl_free_blocks_reserve(pl_free_blocks *free, uint32_t n, pl_arena *arena) {
-  return grow((void **)&free->sizes_bytes, sizeof *free->sizes_bytes, free->n_sizes, n, &free->size_room, arena) &&
-         grow((void **)&free->first, sizeof *free->first, free->n_sizes, n, &free->first_room, arena) &&
-         grow((void **)&free->neighbours, sizeof *free->neighbours, free->block_room, n, &free->block_room, arena);
+  const uint32_t held = free->n_sizes, blocks = free->block_room;
+  if (n == 0) return true;
+  int64_t *sizes = (int64_t *)grown(free->sizes_bytes, sizeof *sizes, held, n, &free->size_room, arena);
+  if (sizes == NULL) return false;
+  free->sizes_bytes = sizes;
+  uint32_t *first = (uint32_t *)grown(free->first, sizeof *first, held, n, &free->first_room, arena);
+  if (first == NULL) return false;
+  free->first = first;
+  pl_free_neighbours *neighbours =
+      (pl_free_neighbours *)grown(free->neighbours, sizeof *neighbours, blocks, n, &free->block_room, arena);
+  if (neighbours == NULL) return false;
+  free->neighbours = neighbours;
+  return true;
 }
 
 /* Without branches on the sizes, which nothing could foresee. */
