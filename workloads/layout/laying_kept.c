@@ -61,6 +61,8 @@ static pl_code lay_kept_beside(pl_laying *part, const pl_ir_op *op, bool keep, c
   const pl_variants first = part->variants[op->first_output];
   PL_TRY(lay_kept_as(part, &own, false, beside, PL_IR_NONE, error));
   pl_variants *both = &part->variants[op->first_output];
+  PL_ASSERT(both->n < PL_VARIANTS_MAX); /* of a kept value there are as few as were kept */
+  both->again[both->n] = false;
   both->value[both->n++] = first.value[0];
   return PL_OK;
 }
