@@ -27,4 +27,10 @@ if [[ ${1:-} == --renew ]]; then
 fi
 shown() { sed -n "/^$begin\$/,/^$end\$/p" "$readme" | sed '1d;$d'; }
 diff -u <(shown) "$text" || { echo "$readme differs from what paceline prints (renew: see $0)"; exit 1; }
+# the strategy that the search does not meet, and its time
+missed=$(grep -o 'pp=8,dp=2,[^`]*placement=8-9:0-1:[^`]*' "$readme")
+says=$(grep -A1 -F "$missed" "$readme" | grep -oE 'takes [0-9]+ ms' | grep -oE '[0-9]+')
+takes=$("$PACELINE" simulate --platform platforms/amp-hetero-cluster.xml --model gpt2-345m --gbs 32 --strategy "$missed" \
+  --vary link:nic+fabric.bandwidth=x4 | awk '/^link:/ {printf "%.0f", $2}')
+[[ -n $says && $says == "$takes" ]] || { echo "$readme: $missed takes $takes ms, not $says"; exit 1; }
 ! diff -q <(shown | sed '0,/438/s//439/;0,/ 1\.000/s// 1.001/') "$text" >/dev/null || { echo "control: a changed figure is not noticed"; exit 1; }
