@@ -12,10 +12,11 @@ static const double rounding = 1e-6;
 
 /* One pass of a chunk on the device of one chain: seconds. */
 typedef struct pass_time {
-  double work; /* computing and the collectives that it waits for */
-  double host; /* to launch it */
-  double gathers, first_gather;
-  double reduces[2]; /* of all but experts; of experts or across copies */
+  double work;                  /* computing and the collectives that it waits for */
+  double host;                  /* to launch it */
+  double gathers, first_gather; /* the latter in front of all blocks; 0: there is none */
+  bool computes;                /* a block has come */
+  double reduces[2];            /* of all but experts; of experts or across copies */
 } pass_time;
 
 /* A chunk: a microbatch's two passes. */
@@ -106,6 +107,7 @@ static pl_code add_instruction(bounding *state, const pl_instruction *instructio
   switch ((pl_instruction_kind)instruction->kind) {
   case PL_INSTRUCTION_BLOCK:
     count[pl_model_block_class(state->program->model, instruction->block)]++;
+    sum->computes = true;
     return PL_OK;
   case PL_INSTRUCTION_REDUCE:
     PL_TRY(family_op_s(state, data, instruction->op, &time_s));
@@ -114,7 +116,7 @@ static pl_code add_instruction(bounding *state, const pl_instruction *instructio
   case PL_INSTRUCTION_GATHER:
     PL_TRY(family_op_s(state, data, instruction->op, &time_s));
     if (instruction->experts) return PL_OK; /* on a stream of its own */
-    if (sum->gathers <= 0) sum->first_gather = time_s;
+    if (sum->gathers <= 0 && !sum->computes) sum->first_gather = time_s;
     sum->gathers += time_s;
     return PL_OK;
   case PL_INSTRUCTION_ASSEMBLE:

@@ -136,10 +136,47 @@ static void unhidden_zero_3(void **state) {
 
   framework.gathers.gathers_ahead = false;
   framework.gathers.reuse_parameters = 1;
-  double again_s = MICROBATCHES * (LAYERS * forward_s + layers_s);
+  double head_s = (RANKS - 1.0) / RANKS * attention_job_gradient_bytes(&own, PL_BLOCK_HEAD) / port_Bps; /* is kept */
+  double again_s = MICROBATCHES * (LAYERS * forward_s + layers_s - head_s);
   expect_time("gathered again",
               simulate(&own, &framework, "pp=1,dp=4,tmp=1,mbs=1,zero=3,overlap=0,recompute=full").iter_time_s,
               plain_s + again_s, TICKS);
+  attention_job_release(&own);
+}
+
+/* Of the last blocks, between whose two passes fewer parameters are used than a framework lets go of none within: a
+ * block's own count twice for those in front of it, thrice where it is computed again. In a pipeline none is kept. */
+static void kept_for_the_backward_pass(void **state) {
+  (void)state;
+  const double port_Bps = 1e9, bytes_s = (RANKS - 1.0) / RANKS / port_Bps;
+  attention_job own;
+  build(&own, RANKS, port_Bps);
+  double head = attention_job_gradient_bytes(&own, PL_BLOCK_HEAD) / 2,
+         norm = attention_job_gradient_bytes(&own, PL_BLOCK_FINAL_NORM) / 2,
+         layer = attention_job_gradient_bytes(&own, PL_BLOCK_LAYER) / 2,
+         embedding = attention_job_gradient_bytes(&own, PL_BLOCK_EMBEDDING) / 2;
+  double ends = 2 * (head + norm);
+  const struct {
+    const char *what, *recompute;
+    double reuse, kept; /* parameters */
+  } cases[] = {{"the head", "none", 2 * head, head},
+               {"and the norm", "none", ends, head + norm},
+               {"and a layer", "none", ends + 1, head + norm + layer},
+               {"a layer counts twice", "none", ends + 2 * layer, head + norm + layer},
+               {"and two", "none", ends + 2 * layer + 1, head + norm + 2 * layer},
+               {"a layer counts thrice", "full", ends + 3 * layer, head + norm + layer},
+               {"and two, recomputed", "full", ends + 3 * layer + 1, head + norm + 2 * layer},
+               {"all", "none", 1e15, head + norm + LAYERS * layer + embedding}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    char text[128];
+    snprintf(text, sizeof text, "pp=1,dp=4,tmp=1,mbs=1,zero=3,overlap=0,recompute=%s", cases[i].recompute);
+    pl_framework framework = pl_framework_ideal;
+    framework.gathers.gathers_ahead = false;
+    double whole_s = simulate(&own, &framework, text).iter_time_s;
+    framework.gathers.reuse_parameters = cases[i].reuse;
+    double saved_s = MICROBATCHES * 2 * cases[i].kept * bytes_s;
+    expect_time(cases[i].what, simulate(&own, &framework, text).iter_time_s, whole_s - saved_s, 400);
+  }
   attention_job_release(&own);
 }
 
@@ -584,6 +621,7 @@ int main(void) {
       cmocka_unit_test(host_and_device_take_the_longer),
       cmocka_unit_test(waiting_at_sends_costs),
       cmocka_unit_test(unhidden_zero_3),
+      cmocka_unit_test(kept_for_the_backward_pass),
       cmocka_unit_test(gathers_per_tensor),
       cmocka_unit_test(fsdp_state),
       cmocka_unit_test(nothing_in_fp32),

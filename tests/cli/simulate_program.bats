@@ -245,6 +245,36 @@ END
   compared dgx-h100 mixtral-8x7b 8 2048 pp=1,dp=8,tmp=1,mbs=1,ep=8,zero=1 0.99 1.06
 }
 
+@test "DeepSpeed's ZeRO-3: what is used again within 10^9 parameters is not gathered for the backward pass, of tuples and their programs" {
+  jq 'del(.communication.reuse_parameters)' "$BATS_TEST_DIRNAME"/../../workloads/frameworks/deepspeed-zero3.json >lets-go.json
+  # kept N MODEL STRATEGY [GBS GROUPS]: of the gathers of a microbatch N fewer, in each of so many groups; however the
+  # program is played, and read from its text. Of two microbatches.
+  kept() {
+    local job=(--platform dgx-a100 --seq 512 --model "$2" --strategy "$3" --gbs "${4:-16}")
+    for framework in "$PWD/lets-go.json" deepspeed-zero3; do
+      "$PACELINE" explain "${job[@]}" --framework $framework | awk '/gather parameters  / {n += $4} END {print n}'
+      "$PACELINE" simulate "${job[@]}" --framework $framework --as-program --json >p.json
+      jq .n_collectives p.json
+    done >counts
+    mapfile -t counts <counts
+    [ $((counts[0] - counts[2])) -eq $((2 * $1)) ] && [ $((counts[1] - counts[3])) -eq $((2 * $1 * ${5:-1})) ] || { echo "$*: ${counts[*]}"; return 1; }
+    for other in --no-fold --no-leap; do
+      "$PACELINE" simulate "${job[@]}" --framework deepspeed-zero3 --as-program --json $other | jq .iter_time_s
+    done >times
+    "$PACELINE" program print "${job[@]}" --framework deepspeed-zero3 --force -o d.plir
+    "$PACELINE" simulate --program d.plir --platform dgx-a100 --framework deepspeed-zero3 --json | jq .iter_time_s >>times
+    jq .iter_time_s p.json >>times
+    [ "$(sort -u times | wc -l)" -eq 1 ] || { echo "$*: $(cat times)"; return 1; }
+  }
+  kept 26 gpt2-345m pp=1,dp=8,tmp=1,mbs=1,zero=3 # all
+  # Head 131 million, layers 202: of the layer before the last 667 million are used in between, of the one before that 1,070.
+  kept 4 llama-2-7b pp=1,dp=8,tmp=1,mbs=1,zero=3
+  # Thrice where they are computed again: 262, 869, 1,476.
+  kept 4 llama-2-7b pp=1,dp=8,tmp=1,mbs=1,zero=3,recompute=full
+  # Shares of tensor ranks: 131, 333, 536, 738, 940, 1,143.
+  kept 7 llama-2-7b pp=1,dp=4,tmp=2,mbs=1,zero=3 8 2
+}
+
 # What a run says, but for what it played.
 said() { jq 'del(.run_digest, .n_played_microbatches)' <<<"$1"; }
 

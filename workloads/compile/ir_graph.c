@@ -81,6 +81,7 @@ static pl_code run_function(pl_ir_graphing *own, int32_t function, const pl_ir_a
   if (doing->keeps_in_host) pl_ir_graph_leave_offload(own);
   for (int32_t i = 0; i < f->n_results; i++)
     results[i] = values[f->results[i]];
+  if (doing->gathers_params) PL_TRY(pl_ir_graph_use_params(own, function));
   own->n_beside = 0; /* whoever reads them waits for them */
   if (own->is_last && own->framework->gradients.overlaps_gradients) PL_TRY(pl_ir_graph_send_buckets(own, false));
   own->depth--;
@@ -131,6 +132,7 @@ static pl_code walk_step(pl_ir_graphing *own, const pl_ir_step *step, bool is_la
   own->is_last = is_last;
   own->category = step->kind == PL_IR_STEP_F ? PL_CATEGORY_FORWARD : PL_CATEGORY_BACKWARD;
   PL_TRY(pl_ir_graph_begin_step(own, chunk, (pl_ir_step_kind)step->kind));
+  pl_ir_graph_begin_uses(own, (pl_ir_step_kind)step->kind);
   PL_TRY(run_function(own,
                       step->kind == PL_IR_STEP_F   ? chunk->forward
                       : step->kind == PL_IR_STEP_B ? chunk->backward

@@ -9,7 +9,7 @@ static bool is(const pl_ir_op *op, const char *row) {
   return pl_ir_op_is(op, row);
 }
 
-static bool gathers_param(const pl_ir_function *f, const pl_ir_op *op) {
+bool pl_ir_graph_gathers_param(const pl_ir_function *f, const pl_ir_op *op) {
   if (!is(op, "all_gather")) return false;
   int32_t maker = f->values[op->inputs[0]].op;
   return maker != PL_IR_NONE && is(&f->ops[maker], "param");
@@ -51,7 +51,7 @@ const pl_ir_doing *pl_ir_graph_doing(pl_ir_graphing *own, int32_t function) {
   for (int32_t i = 0; i < f->n_ops; i++) {
     const pl_ir_op *op = &f->ops[i];
     made->ops[i] = doing_of(own, f, op);
-    made->gathers_params = made->gathers_params || gathers_param(f, op);
+    made->gathers_params = made->gathers_params || pl_ir_graph_gathers_param(f, op);
     made->keeps_in_host = made->keeps_in_host || (is(op, "keep") && pl_ir_op_is_in_host(op));
     made->reads_from_host = made->reads_from_host || (is(op, "kept") && pl_ir_op_is_in_host(op));
   }

@@ -369,12 +369,6 @@ pl_code pl_ir_graph_send_gathers(pl_ir_graphing *own) {
   return PL_OK;
 }
 
-static bool gathers_param(const pl_ir_function *f, const pl_ir_op *op) {
-  if (!is(op, "all_gather")) return false;
-  int32_t maker = f->values[op->inputs[0]].op;
-  return maker != PL_IR_NONE && is(&f->ops[maker], "param");
-}
-
 /* The place among `all` of the one over these axes; n of them are known. */
 static uint32_t place_of(const pl_ir_meeting *all, uint32_t n, uint32_t axes) {
   uint32_t i = 0;
@@ -390,7 +384,7 @@ pl_code pl_ir_graph_gather(pl_ir_graphing *own, const pl_ir_function *f, pl_ir_a
   uint32_t n = 0;
   if (own->module->level != PL_IR_KERNELS || !own->framework->gathers.gathers_ahead) return PL_OK;
   for (int32_t i = 0; i < f->n_ops; i++) {
-    if (!gathers_param(f, &f->ops[i])) continue;
+    if (!pl_ir_graph_gathers_param(f, &f->ops[i]) || pl_ir_graph_is_kept(own, f, &f->ops[i])) continue;
     const pl_ir_meeting one = pl_ir_graph_meeting_of(own, f, &f->ops[i]);
     uint32_t at = place_of(all, n, one.axes);
     if (at == PL_IR_BUCKETS_MAX) return PL_OK; /* one by one */
@@ -399,12 +393,11 @@ pl_code pl_ir_graph_gather(pl_ir_graphing *own, const pl_ir_function *f, pl_ir_a
     all[at].bytes += bytes;
     if (at == n) n++;
   }
-  if (n == 0) return PL_OK;
   PL_TRY(pl_ir_graph_flush(own));
-  for (uint32_t i = 0; i < n; i++)
+  for (uint32_t i = 0; i < n; i++) /* none: all are there, and what the next one gathers begins with this one */
     PL_TRY(pl_ir_graph_meet(own, &all[i], true, NULL, &arrivals[i]));
   for (int32_t i = 0; i < f->n_ops; i++)
-    if (gathers_param(f, &f->ops[i]))
+    if (pl_ir_graph_gathers_param(f, &f->ops[i]) && !pl_ir_graph_is_kept(own, f, &f->ops[i]))
       values[f->ops[i].first_output] = arrivals[place_of(all, n, pl_ir_graph_meeting_of(own, f, &f->ops[i]).axes)];
   return pl_ir_graph_act(own, &(pl_ir_act){.kind = PL_IR_ACT_UNIT});
 }

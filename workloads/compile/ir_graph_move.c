@@ -422,8 +422,8 @@ pl_code pl_ir_graph_move(pl_ir_graphing *own, const pl_ir_function *f, const pl_
   if (strncmp(name, "halo", 4) == 0) return halo(own, f, op, input, output);
   if (strncmp(name, "ring_", 5) != 0) {
     if (output->tasks != NULL) return PL_OK; /* on its way since before */
-    if (pl_ir_graph_is_leg(f, op) || pl_ir_graph_is_known(f, op)) {
-      *output = *input; /* the last leg sends it; nobody has to */
+    if (pl_ir_graph_is_leg(f, op) || pl_ir_graph_is_known(f, op) || pl_ir_graph_is_kept(own, f, op)) {
+      *output = *input; /* the last leg sends it; nobody has to; it is there */
       return PL_OK;
     }
     const pl_ir_meeting meeting = known_meeting(own, f, op);

@@ -268,6 +268,9 @@ typedef struct pl_ir_graphing {
   pl_ir_doing *doings;  /* per function; filled when it first runs */
   pl_ir_price **prices; /* per function and category, by op; NULL: not yet asked for */
   const bool **again;   /* per function, by op: made again in a backward pass; NULL: not yet asked for */
+  double used;          /* gathered parameters since the forward pass began, by the list's one chunk */
+  double used_forward;  /* by the forward pass */
+  pl_hash_index uses;   /* by path: what was used when the forward pass had used it */
   pl_ir_load *loads;    /* per function, forward and backward */
   const pl_ir_load *step;
   bool is_late;
@@ -313,6 +316,7 @@ static inline bool pl_ir_graph_is_absent(const pl_ir_graphing *own, uint32_t dev
 }
 
 /* ---- ir_graph_doing.c: names, read once ---- */
+bool pl_ir_graph_gathers_param(const pl_ir_function *f, const pl_ir_op *op);
 const pl_ir_doing *pl_ir_graph_doing(pl_ir_graphing *own, int32_t function); /* NULL: no memory */
 /* Per value the index of the one op that reads it, once; negative: there is none, or there are several. NULL: no
  * memory.
@@ -333,6 +337,8 @@ pl_code pl_ir_graph_flush(pl_ir_graphing *own);
 /* What is computed from here on waits for these tasks. */
 pl_code pl_ir_graph_await(pl_ir_graphing *own, pl_ir_arrival *value);
 
+/* Per op of a backward function: it makes a forward value again. NULL: no memory. */
+const bool *pl_ir_graph_again(pl_ir_graphing *own, int32_t function);
 /* An op's price; NULL: no memory. Of the function and pass that run. */
 const pl_ir_price *pl_ir_graph_price(pl_ir_graphing *own, const pl_ir_op *op);
 /* A stretch of time more, by profile; `origin` NULL: it is no kernel. False: no memory. */
@@ -371,8 +377,17 @@ pl_code pl_ir_graph_send_shards(pl_ir_graphing *own, bool all);
 bool pl_ir_graph_defer_gather(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op,
                               const pl_ir_arrival *values);
 pl_code pl_ir_graph_send_gathers(pl_ir_graphing *own);
+/* ---- ir_graph_reuse.c: parameters that ZeRO-3 has gathered and does not let go of ---- */
 /* Parameters that a function gathers, all at once, while the function before it runs. */
 pl_code pl_ir_graph_gather(pl_ir_graphing *own, const pl_ir_function *f, pl_ir_arrival *values);
+
+/* ---- ir_graph_reuse.c: parameters that ZeRO-3 has gathered and does not let go of ---- */
+/* Whether the op, of the function that runs, gathers a parameter that is there since the forward pass. */
+bool pl_ir_graph_is_kept(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op);
+/* In front of a step. */
+void pl_ir_graph_begin_uses(pl_ir_graphing *own, pl_ir_step_kind kind);
+/* Behind a function: it has used what it gathers. */
+pl_code pl_ir_graph_use_params(pl_ir_graphing *own, int32_t function);
 
 /* ---- ir_graph_beside.c: tensor collectives beside products ---- */
 /* Whether the op is one of these. */

@@ -13,8 +13,7 @@ static bool time_of(const pl_ir_graphing *own, const pl_device_profile *profile,
              : pl_ir_op_time(profile, &own->module->mesh, f, op, category, kernel, time);
 }
 
-/* Per op of a backward function: it makes a forward value again. NULL: no memory. */
-static const bool *made_again(pl_ir_graphing *own, int32_t function) {
+const bool *pl_ir_graph_again(pl_ir_graphing *own, int32_t function) {
   if (own->again[function] == NULL)
     own->again[function] = pl_ir_again_take(own->module->functions[function], own->arena);
   return own->again[function];
@@ -32,7 +31,7 @@ static __attribute__((noinline)) pl_ir_price *find_price(pl_ir_graphing *own, co
   if (own->arena->failed) return NULL;
   pl_category category = own->category;
   if (category == PL_CATEGORY_BACKWARD) {
-    const bool *again = made_again(own, own->function);
+    const bool *again = pl_ir_graph_again(own, own->function);
     if (again == NULL) return NULL;
     if (again[op - own->module->functions[own->function]->ops]) category = PL_CATEGORY_RECOMPUTE;
   }

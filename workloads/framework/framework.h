@@ -187,9 +187,10 @@ typedef struct pl_framework {
     bool copies_gathered;   /* behind each gather one kernel copies what came to where it is used */
     bool gathers_ahead;     /* ZeRO-3 gathers the next unit while this one runs */
     pl_gather_unit gather_unit;
-    double reuse_parameters; /* ZeRO-3 keeps what is used again within so many parameters: the last ones from the
-                                forward to the backward pass; with full recomputation a block with more than this is
-                                gathered for the recomputation and once more for the backward pass; 0: never */
+    double reuse_parameters; /* ZeRO-3 keeps what is used again within so many parameters, each counted as often as it
+                                is used: the last ones from the forward to the backward pass; with full recomputation a
+                                block with more than this is gathered for the recomputation and once more for the
+                                backward pass; 0: never */
   } gathers;
   /* The host: seconds. All 0: never late. */
   struct {

@@ -17,6 +17,7 @@ typedef struct pass_making {
   pl_instruction *list;
   uint32_t n;
   uint8_t half;      /* of its instructions */
+  int32_t n_kept;    /* blocks that it begins with and whose parameters are there since the forward pass */
   double pending[2]; /* gradients (parameters) not yet reduced: of all but experts, of experts */
 } pass_making;
 
@@ -125,8 +126,24 @@ static void add_gather(pass_making *pass, int32_t block, double parameters, bool
   gathered->ops[gathered->n++] = op;
 }
 
-/* Starts gathering what `block` needs. */
-static void add_gathers(pass_making *pass, int32_t block, bool backward, gathered_block *gathered) {
+/* How many blocks from the last one on a backward pass finds as the forward pass left them: DeepSpeed lets go of no
+ * parameter that is used again within so many others, each counted as often as it is used in between: forward,
+ * backward, and where a layer is computed again (partitioned_param_coordinator.py, __params_to_release). It has no
+ * pipelines with ZeRO-3, in whose stages other microbatches would come in between. */
+static int32_t count_kept(const pl_program *program, int32_t first, int32_t count) {
+  const pl_strategy *strategy = program->strategy;
+  double most = framework_of(program)->gathers.reuse_parameters, used = 0;
+  bool again = strategy->recompute == PL_RECOMPUTE_FULL || strategy->recompute == PL_RECOMPUTE_ALTERNATE;
+  int32_t n = 0;
+  if (strategy->zero < 3 || strategy->pp > 1 || strategy->vpp > 1) return 0;
+  for (; n < count && used < most; n++)
+    used += (again && is_layer(pl_model_block_kind(program->model, first - n)) ? 3 : 2) *
+            pl_making_held_parameters(program, first - n);
+  return n;
+}
+
+/* Starts gathering what `block` needs; a block that is kept at most for its second use. */
+static void add_gathers(pass_making *pass, int32_t block, bool backward, bool is_kept, gathered_block *gathered) {
   const pl_program *program = pass->state->program;
   double held = held_part(program, block, false), experts = held_part(program, block, true);
   double parameters[GATHERS_PER_BLOCK];
@@ -136,7 +153,7 @@ static void add_gathers(pass_making *pass, int32_t block, bool backward, gathere
     n = matrices_of(pl_making_block(program, block), experts == 0, parameters);
   if (n == 0) parameters[n++] = held;
   int times = backward && gathers_again(program, block, held + experts) ? 2 : 1;
-  for (int time = 0; time < times; time++) {
+  for (int time = is_kept ? 1 : 0; time < times; time++) {
     for (uint32_t i = 0; i < n; i++)
       add_gather(pass, block, parameters[i], false, backward, gathered);
     add_gather(pass, block, experts, true, backward, gathered);
@@ -196,14 +213,15 @@ static void add_blocks(pass_making *pass, int32_t first, int32_t count, bool bac
   int32_t step = backward ? -1 : 1, ahead = framework_of(program)->gathers.gathers_ahead ? GATHER_WINDOW : 1;
   gathered_block gathered[GATHER_WINDOW] = {{0}};
   for (int32_t i = 0; gathers && ahead > 1 && i < ahead && i < count; i++)
-    add_gathers(pass, first + i * step, backward, &gathered[i]);
+    add_gathers(pass, first + i * step, backward, i < pass->n_kept, &gathered[i]);
   for (int32_t i = 0; i < count; i++) {
     int32_t block = first + i * step;
     gathered_block *own = &gathered[i % GATHER_WINDOW];
-    if (gathers && ahead == 1) add_gathers(pass, block, backward, own);
+    if (gathers && ahead == 1) add_gathers(pass, block, backward, i < pass->n_kept, own);
     if (gathers) add_awaits(pass, block, backward, own);
     add(pass, PL_INSTRUCTION_BLOCK, backward, block, PL_NONE);
-    if (gathers && ahead > 1 && i + ahead < count) add_gathers(pass, block + ahead * step, backward, own);
+    if (gathers && ahead > 1 && i + ahead < count)
+      add_gathers(pass, block + ahead * step, backward, i + ahead < pass->n_kept, own);
     if (reduces) add_pending(pass, block);
   }
   if (reduces) close_buckets(pass, true);
@@ -241,6 +259,7 @@ pl_code pl_making_pass(pl_program_making *state, int32_t stage, int32_t chunk, p
   size_t most = (size_t)(plain ? PLAIN_INSTRUCTIONS_PER_BLOCK : INSTRUCTIONS_PER_BLOCK) * (size_t)(end - start) + 4;
   pass.list = pl_arena_take(state->arena, most * sizeof *pass.list, _Alignof(pl_instruction));
   if (pass.list == NULL) return pl_fail_memory(state->error, "the program");
+  if (which == PL_PASS_BACKWARD) pass.n_kept = count_kept(state->program, end - 1, end - start);
   if (which != PL_PASS_WEIGHTS) add_assemble(&pass, global, backward);
   add_blocks(&pass, backward ? end - 1 : start, end - start, backward, reduces);
   PL_ASSERT(pass.n <= most);
