@@ -106,7 +106,8 @@ typedef struct pl_ir_pace {
   bool carries; /* passes may hand something on to later ones on their device (PL_IR_CARRIED_PERIODS) */
 } pl_ir_pace;
 
-/* The first half of pl_ir_graph_make of the same, which need not follow: all that graphs have in common. */
+/* The first half of pl_ir_graph_make of the same, which need not follow: all that graphs have in common. The same is
+ * told by its address: between the two, nothing else may be written to *played, nor be put where it was. */
 pl_code pl_ir_graph_prepare(pl_ir_graph_maker *maker, const pl_ir_played *played, pl_ir_pace *pace, pl_error *error);
 /* NULL: of the whole program. Numbers are those of the whole in any case. PL_BAD_INPUT: a deadlock that only streams
  * make. */
