@@ -243,6 +243,35 @@ assert len(e['lists']) == 1 or any(p['category'] == 'pipeline' and p['calls'] > 
   done
 }
 
+@test "--program: kernels that are called alike and take as long are told apart by what they do" {
+  cat >"$dir/alike.plir" <<'END'
+plir 1 distributed "two"
+mesh pp=2
+microbatches 1
+func @first() {
+  %i = constant() {value=1.0} : bf16[b=8, s=4096, h=4096]
+  %at = input "at"() {below=4096} : i32[s=4096]
+  %y = rotary(%i, %at) {over=h}
+  send(%y) {to=stage1, tag="y"}
+}
+func @second() {
+  %z = receive() {from=stage0, tag="y"} : bf16[b=8, s=4096, h=4096]
+  %at = input "at"() {below=4096} : i32[s=4096]
+  %y = rotary(%z, %at) {over=h, share=0.5}
+}
+class stage0 at pp=0 {
+  chunk 0 forward @first
+  steps F0.0
+}
+class stage1 at pp=1 {
+  chunk 1 forward @second
+  steps F1.0
+}
+END
+  run -0 "$PACELINE" explain --platform dgx-a100 --program "$dir/alike.plir" --stage all
+  [[ $output == *"forward   y  "*" 403 M  512 MiB "*"forward   y  "*" 201 M  512 MiB "* ]]
+}
+
 @test "--program: a program as it is written, with a caret where it is wrong" {
   "$PACELINE" simulate --program workloads/programs/mlp-2-stages.plir --platform dgx-a100 --json >"$dir/simulated.json"
   "$PACELINE" explain --program workloads/programs/mlp-2-stages.plir --platform dgx-a100 --stage all --json >"$dir/explained.json"

@@ -28,10 +28,18 @@ static uint64_t hash_of_parts(const pl_part *parts, uint32_t n) {
   return hash;
 }
 
-static bool is_segment(const pl_ir_graphing *own, uint32_t segment, const pl_part *parts, uint32_t n) {
+/* A segment of the graph, and of whom names are asked where the origins of its parts are. */
+typedef struct known_segment {
+  uint32_t segment, first_origin;
+} known_segment;
+
+/* Parts that take as long may be of unlike kernels all the same. */
+static bool is_segment(const pl_ir_graphing *own, const known_segment *of, const pl_part *parts,
+                       const pl_ir_origin *const *origins, uint32_t n) {
   uint32_t n_known, at = 0;
-  const pl_part *known = pl_graph_builder_parts(own->builder, segment, &n_known);
-  while (n_known == n && at < n && same_part(&known[at], &parts[at]))
+  const pl_part *known = pl_graph_builder_parts(own->builder, of->segment, &n_known);
+  while (n_known == n && at < n && same_part(&known[at], &parts[at]) &&
+         (origins == NULL || own->made->origins[of->first_origin + at] == origins[at]))
     at++;
   return at == n;
 }
@@ -53,15 +61,15 @@ static bool add_origins(pl_ir_graphing *own, const pl_ir_origin *const *origins,
 static uint32_t segment_of(pl_ir_graphing *own, const pl_part *parts, const pl_ir_origin *const *origins, uint32_t n) {
   uint64_t hash = hash_of_parts(parts, n);
   uint32_t probe = 0;
-  const uint32_t *known;
-  while ((known = (const uint32_t *)pl_hash_index_find(&own->segments, hash, &probe)) != NULL)
-    if (is_segment(own, *known, parts, n)) return *known;
-  uint32_t *made = PL_TAKE(own->arena, uint32_t, 1);
+  const known_segment *known;
+  while ((known = (const known_segment *)pl_hash_index_find(&own->segments, hash, &probe)) != NULL)
+    if (is_segment(own, known, parts, origins, n)) return known->segment;
+  known_segment *made = PL_TAKE(own->arena, known_segment, 1);
   if (made == NULL) return PL_NONE;
-  *made = pl_graph_builder_segment(own->builder, parts, n);
-  if (*made == PL_NONE) return PL_NONE; /* the builder knows why */
+  *made = (known_segment){pl_graph_builder_segment(own->builder, parts, n), own->n_origins};
+  if (made->segment == PL_NONE) return PL_NONE; /* the builder knows why */
   if (!add_origins(own, origins, n)) return PL_NONE;
-  return pl_hash_index_put(&own->segments, hash, made, own->arena) ? *made : PL_NONE;
+  return pl_hash_index_put(&own->segments, hash, made, own->arena) ? made->segment : PL_NONE;
 }
 
 static const uint32_t *segments_of(pl_ir_graphing *own, pl_ir_stretch *stretch) {
