@@ -321,6 +321,9 @@ said() { jq 'del(.run_digest, .n_played_microbatches)' <<<"$1"; }
   done
   jq '. + {"expert_capacity_factor": 4, "expert_load": 3}' workloads/models/tiny-mixtral.json >"$model"
   run -0 "$PACELINE" verify --model "$model" --gbs 8 --seq 16 --strategy pp=1,dp=2,tmp=1,ep=2,mbs=2
+  # a choice out of groups says nine things
+  jq '. + {"expert_capacity_factor": 1.5, "expert_load": 2}' workloads/models/tiny-deepseek.json >"$model"
+  run -0 "$PACELINE" verify --model "$model" --gbs 8 --seq 16 --strategy pp=1,dp=2,tmp=1,ep=2,mbs=2
 }
 
 @test "simulate: the summary of a program says why all of many microbatches were played" {

@@ -311,7 +311,7 @@ static pl_code copy_op(pl_laying *part, const pl_ir_op *op, const int32_t *input
   const char *names[OPERANDS_MAX];
   for (int32_t i = 0; i < op->n_outputs; i++)
     names[i] = part->from->values[op->first_output + i].name;
-  pl_ir_attribute attributes[8];
+  pl_ir_attribute attributes[PL_IR_ATTRIBUTES_MAX + 2];
   int32_t n = op->n_attributes;
   for (int32_t i = 0; i < n; i++)
     attributes[i] = op->attributes[i];
