@@ -1,5 +1,6 @@
 /* The engine's own state, shared by its files and by nobody else: engine.c (the state machine and the native loop),
- * engine_overlap.c (the overlap factor), engine_ready.c (ready streams), engine_spent.c (where the time went).
+ * engine_overlap.c and engine_concerns.c (the overlap factor), engine_ready.c (ready streams), engine_spent.c (where
+ * the time went).
  *
  * What every task touches is in the graph's packed task record (48 bytes), pl_wait (8 bytes) and one start and one
  * finish; all else is per stream or per device and stays in the first-level cache. Of a rolled graph, whose tasks may
@@ -190,8 +191,15 @@ static inline bool pl_engine_communicates(const pl_engine *engine, uint32_t task
 /* Starts `task` now: all that it waits for is there. Puts it into engine->instant when it takes no time. */
 void pl_engine_start_task(pl_engine *engine, uint32_t task, pl_ticks now);
 
-/* ---- engine_overlap.c; all but take need engine->overlap ---- */
+/* ---- engine_concerns.c ---- */
+/* Which of the gradient streams; -1: another one. */
+static inline int pl_gradient_stream(const pl_stream *stream) {
+  return stream->kind == PL_STREAM_GRADIENT ? 0 : stream->kind == PL_STREAM_EXPERT_GRADIENT ? 1 : -1;
+}
+/* engine->overlap. False: no memory. */
 bool pl_overlap_take(pl_engine *engine);
+
+/* ---- engine_overlap.c; all of it needs engine->overlap ---- */
 void pl_overlap_note_start(pl_engine *engine, uint32_t task, uint32_t network_slot);
 void pl_overlap_note_finish(pl_engine *engine, uint32_t task);
 /* An event of a work task is due. False: only a part of it has ended, and a further date follows when the tick ends. */
