@@ -119,12 +119,6 @@ static bool sends_terms(const pl_laying *part, const pl_ir_type *is, const pl_ir
   return false;
 }
 
-/* A product with partial sums of all tokens, over ranks that have a share of them each: it would have the whole
- * sequence's work. */
-static bool owes_tokens(const pl_laying *part, const pl_ir_op *op, int32_t axis, int8_t on) {
-  return on == PL_IR_PARTIAL && part->rules->on[axis].role == PL_AXIS_CONTEXT && is_row(op, "product");
-}
-
 /* A sum over experts would meet at every token what only some experts know. */
 static bool is_allowed(const pl_laying *part, const pl_ir_op *op, const pl_ir_way *way, int32_t axis,
                        const int8_t *outputs_on) {
@@ -178,7 +172,7 @@ static bool is_possible(const pl_laying *part, const choice *own, int32_t axis, 
     if (!divides(part, &own->inputs[i], axis, inputs_on[i])) return false;
     if (how != ANY_WAY && !suits_outer_axes(part, is, &own->inputs[i], axis, inputs_on[i])) return false;
     if (how != ANY_WAY && sends_terms(part, is, &own->inputs[i], axis, inputs_on[i])) return false;
-    if (how != ANY_WAY && owes_tokens(part, op, axis, inputs_on[i])) return false;
+    if (how != ANY_WAY && pl_laying_owes_tokens(part, op, axis, inputs_on[i])) return false;
   }
   for (int32_t i = 0; i < op->n_outputs; i++)
     if (!divides(part, &own->outputs[i], axis, outputs_on[i]) ||
@@ -269,29 +263,6 @@ static bool choose(const pl_laying *part, choice *own, int32_t axis) {
   return false;
 }
 
-/* ---- ring attention ---- */
-
-static bool is_ring(const pl_laying *part, const pl_ir_op *op) {
-  return part->rules->ring && (is_row(op, "attention") || is_row(op, "attention_backward"));
-}
-
-static int32_t context_axes(const pl_layout_rules *rules, pl_ir_name *axes) {
-  int32_t n = 0;
-  for (int32_t axis = 0; axis < rules->mesh.n_axes; axis++)
-    if (rules->on[axis].role == PL_AXIS_CONTEXT) axes[n++] = rules->mesh.axes[axis].name;
-  return n;
-}
-
-/* Along context axes who has the queries' sequence is cut on it, and who has the keys' on that. */
-static void lay_in_ring(choice *own, int32_t axis) {
-  pl_ir_name s = pl_ir_name_of("s"), t = pl_ir_name_of("t");
-  for (int32_t i = 0; i < own->op->n_inputs + own->op->n_outputs; i++) {
-    pl_ir_type *type = i < own->op->n_inputs ? &own->inputs[i] : &own->outputs[i - own->op->n_inputs];
-    int32_t dim = pl_ir_type_find(type, s);
-    type->on[axis] = (int8_t)(dim >= 0 ? dim : pl_ir_type_find(type, t));
-  }
-}
-
 /* ---- ops ---- */
 
 /* Axes that cut the parts of a halo. */
@@ -319,9 +290,9 @@ static pl_code copy_op(pl_laying *part, const pl_ir_op *op, const int32_t *input
   if (ordered && part->own->rules->cp > 1) attributes[n++] = pl_ir_integer("zigzag", part->own->rules->cp);
   int32_t row = op->row;
   pl_ir_name around[PL_IR_AXES_MAX];
-  if (is_ring(part, op)) {
+  if (pl_laying_is_ring(part, op)) {
     row = pl_ir_row_of(is_row(op, "attention") ? "ring_attention" : "ring_attention_backward");
-    attributes[n++] = pl_ir_names("over", context_axes(part->rules, around), around);
+    attributes[n++] = pl_ir_names("over", pl_laying_context_axes(part->rules, around), around);
   }
   if (strncmp(pl_ir_row_at(op->row)->name, "halo", 4) == 0) {
     int32_t n_around = axes_of_parts(part, op, inputs, types, around);
@@ -347,27 +318,6 @@ static pl_code copy_op(pl_laying *part, const pl_ir_op *op, const int32_t *input
   return PL_OK;
 }
 
-/* Gradients of keys and values that were gathered for attention are scattered again right behind it, as a sum over the
- * context ranks (AttnFuncWithCPAndKVAllGather of Transformer Engine). */
-static pl_code scatter_keys(pl_laying *part, const pl_ir_op *op, pl_error *error) {
-  const pl_ir_mesh *mesh = &part->own->rules->mesh;
-  for (int32_t value = op->first_output; value < op->first_output + op->n_outputs; value++) {
-    const pl_ir_type *is = &part->to->values[pl_laying_value(part, value)].type;
-    pl_ir_type wanted = *is;
-    int32_t keys = pl_ir_type_find(is, pl_ir_name_of("t")), scattered;
-    int64_t parts = 1;
-    for (int32_t axis = 0; keys >= 0 && axis < mesh->n_axes; axis++) {
-      bool context = part->rules->on[axis].role == PL_AXIS_CONTEXT && is->on[axis] == PL_IR_PARTIAL;
-      if (context) wanted.on[axis] = (int8_t)keys;
-      if (context || is->on[axis] == keys) parts *= mesh->axes[axis].extent;
-    }
-    if (memcmp(wanted.on, is->on, sizeof wanted.on) == 0 || is->dims[keys].extent % parts != 0) continue;
-    PL_TRY(pl_laying_convert(part, value, &wanted, "as keys lie", &scattered, error));
-    pl_laying_set(part, value, scattered);
-  }
-  return PL_OK;
-}
-
 static pl_code spread_over_ways(pl_laying *part, const pl_ir_op *op, pl_error *error) {
   choice own; /* large: what nobody reads stays as it was */
   own.op = op;
@@ -385,8 +335,8 @@ static pl_code spread_over_ways(pl_laying *part, const pl_ir_op *op, pl_error *e
   own.n_ways = pl_ir_ways_of(op, own.inputs, own.outputs, own.ways);
   for (int32_t axis = 0; axis < part->own->rules->mesh.n_axes; axis++) {
     if (part->rules->on[axis].role == PL_AXIS_PIPELINE) continue;
-    if (is_ring(part, op) && part->rules->on[axis].role == PL_AXIS_CONTEXT) {
-      lay_in_ring(&own, axis);
+    if (pl_laying_is_ring(part, op) && part->rules->on[axis].role == PL_AXIS_CONTEXT) {
+      pl_laying_in_ring(op, own.inputs, own.outputs, axis);
       continue;
     }
     if (!choose(part, &own, axis))
@@ -401,7 +351,7 @@ static pl_code spread_over_ways(pl_laying *part, const pl_ir_op *op, pl_error *e
   for (int32_t i = 0; i < op->n_inputs; i++)
     PL_TRY(pl_laying_convert(part, op->inputs[i], &own.inputs[i], reason, &inputs[i], error));
   PL_TRY(copy_op(part, op, inputs, own.outputs, error));
-  return is_row(op, "attention_backward") ? scatter_keys(part, op, error) : PL_OK;
+  return is_row(op, "attention_backward") ? pl_laying_scatter_keys(part, op, error) : PL_OK;
 }
 
 /* The same, in the memory of the host. */

@@ -25,6 +25,20 @@ double pl_layout_change_price(const pl_laying *part, const pl_ir_type *now, cons
 pl_code pl_laying_copy_placed(pl_laying *part, const pl_ir_op *op, bool host, const int32_t *inputs,
                               const pl_ir_type *types, pl_error *error);
 
+/* ---- laying_context.c ---- */
+/* Attention whose keys and values go round the context ranks. */
+bool pl_laying_is_ring(const pl_laying *part, const pl_ir_op *op);
+/* How many; axes[PL_IR_AXES_MAX]: their names. */
+int32_t pl_laying_context_axes(const pl_layout_rules *rules, pl_ir_name *axes);
+/* Along context axes who has the queries' sequence is cut on it, and who has the keys' on that. */
+void pl_laying_in_ring(const pl_ir_op *op, pl_ir_type *inputs, pl_ir_type *outputs, int32_t axis);
+/* A product with partial sums of all tokens, over ranks that have a share of them each: it would have the whole
+ * sequence's work. */
+bool pl_laying_owes_tokens(const pl_laying *part, const pl_ir_op *op, int32_t axis, int8_t on);
+/* Gradients of keys and values that were gathered for attention are scattered again right behind it, as a sum over the
+ * context ranks (AttnFuncWithCPAndKVAllGather of Transformer Engine). */
+pl_code pl_laying_scatter_keys(pl_laying *part, const pl_ir_op *op, pl_error *error);
+
 /* ---- laying_kept.c ---- */
 /* A `keep`, or a `kept`. */
 pl_code pl_laying_kept(pl_laying *part, const pl_ir_op *op, bool keep, pl_error *error);
