@@ -1,4 +1,4 @@
-/* The check of programs in its parts. Internal to ir_check*.c, ir_inside.c and ir_flow.c (ir_check.h is for everybody
+/* The check of programs in its parts. Internal to ir_check*.c, ir_inside.c and ir_flow*.c (ir_check.h is for everybody
  * else). */
 #ifndef PL_WORKLOADS_IR_CHECKING_H
 #define PL_WORKLOADS_IR_CHECKING_H

@@ -8,67 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/base/digest.h"
-#include "workloads/language/ir_checking.h"
+#include "workloads/language/ir_flow.h"
 #include "workloads/language/ir_text.h"
-
-/* A send, a receive or a sum over classes of a function, those inside of calls included. */
-typedef struct meeting {
-  const pl_ir_function *function;
-  const pl_ir_op *op;
-  int32_t other,
-      tag; /* class and number of the tag; of a sum PL_IR_NONE, and the number of instance, tag and classes */
-  struct route *route; /* the last that it was on */
-} meeting;
-
-typedef struct meetings {
-  meeting *list;
-  int32_t n;
-  bool known;
-} meetings;
-
-/* Messages under way with one key, and who waits for one. */
-typedef struct channel {
-  const struct route *on;
-  const meeting *sent; /* NULL: not yet */
-  int32_t microbatch;
-  bool is_known, waits, received;
-} channel;
-
-/* Of one pair and tag. */
-typedef struct route {
-  int32_t from, to, tag;
-  channel *channels; /* by microbatch; NULL: none has been on it */
-  channel of_update;
-  const meeting *sent, *received; /* whose types were found to be one, the last two */
-} route;
-
-/* Those that have come to a sum over classes. */
-typedef struct gathering {
-  const meeting *first;
-  int32_t n_come; /* all of them: it is done */
-} gathering;
-
-typedef struct lane {
-  int32_t step; /* n_steps: the update */
-  int32_t at;   /* in the step's meetings */
-  bool sends;   /* of steps that are joined: all has been received, now they send */
-  const meeting *waits;
-} lane;
-
-typedef struct flow {
-  pl_ir_checking *checking;
-  const pl_ir_picked *picked;
-  meetings *by_function;
-  const pl_ir_chunk **chunks; /* by number */
-  pl_hash_index tags, routes;
-  int32_t n_tags;
-  gathering *gatherings; /* by tag */
-  lane *lanes;           /* by class */
-  int32_t *ready, n_ready;
-  channel **all; /* by first use */
-  int64_t n_all, room_all;
-} flow;
 
 /* ---- meetings of a function ---- */
 
@@ -77,7 +18,7 @@ typedef struct tag_record {
   int32_t number;
 } tag_record;
 
-static int32_t number_of(flow *state, const char *text) {
+static int32_t number_of(pl_flow *state, const char *text) {
   uint32_t probe = 0;
   uint64_t hash = pl_hash_bytes(text, strlen(text), 0);
   for (const tag_record *known; (known = pl_hash_index_find(&state->tags, hash, &probe)) != NULL;)
@@ -90,7 +31,7 @@ static int32_t number_of(flow *state, const char *text) {
 }
 
 /* The classes that a meeting is with. */
-static pl_code find_other(flow *state, const pl_ir_function *function, const pl_ir_op *op, pl_ir_name name,
+static pl_code find_other(pl_flow *state, const pl_ir_function *function, const pl_ir_op *op, pl_ir_name name,
                           int32_t *other) {
   *other = pl_ir_class_find(state->checking, name);
   if (*other != PL_IR_NONE) return PL_OK;
@@ -104,8 +45,8 @@ static pl_code find_other(flow *state, const pl_ir_function *function, const pl_
                           list, used + PL_IR_NAME_MAX + 8 < sizeof list ? "" : " ...");
 }
 
-static pl_code name_sum(flow *state, const pl_ir_function *function, const pl_ir_op *op, const char *instance,
-                        meeting *made) {
+static pl_code name_sum(pl_flow *state, const pl_ir_function *function, const pl_ir_op *op, const char *instance,
+                        pl_flow_meeting *made) {
   const pl_ir_attribute *classes = pl_ir_attribute_find(op, "classes");
   char text[UINT8_MAX * (PL_IR_NAME_MAX + 1) + 2 * PL_IR_TEXT_MAX + 8];
   /* No tag of a send begins so: those have '-' in front. */
@@ -126,7 +67,7 @@ static pl_code name_sum(flow *state, const pl_ir_function *function, const pl_ir
   return made->tag != PL_IR_NONE ? PL_OK : pl_ir_check_no_memory(state->checking);
 }
 
-static pl_code name_message(flow *state, const pl_ir_function *function, const pl_ir_op *op, meeting *made) {
+static pl_code name_message(pl_flow *state, const pl_ir_function *function, const pl_ir_op *op, pl_flow_meeting *made) {
   char tag[PL_IR_TEXT_MAX + 2];
   const pl_ir_attribute *other = pl_ir_attribute_find(op, op->n_inputs > 0 ? "to" : "from");
   if (other->n_names != 1)
@@ -138,9 +79,9 @@ static pl_code name_message(flow *state, const pl_ir_function *function, const p
   return made->tag != PL_IR_NONE ? PL_OK : pl_ir_check_no_memory(state->checking);
 }
 
-static pl_code add_meeting(flow *state, pl_ir_inside *inside, const pl_ir_op *op, meeting *made) {
+static pl_code add_meeting(pl_flow *state, pl_ir_inside *inside, const pl_ir_op *op, pl_flow_meeting *made) {
   const pl_ir_frame *frame = &inside->frames[inside->depth - 1];
-  *made = (meeting){.function = frame->function, .op = op};
+  *made = (pl_flow_meeting){.function = frame->function, .op = op};
   if (pl_ir_attribute_find(op, "classes") == NULL) return name_message(state, frame->function, op, made);
   inside->prefix[frame->prefix_length] = '\0';
   return name_sum(state, frame->function, op, inside->prefix, made);
@@ -150,7 +91,7 @@ static bool meets(const pl_ir_row *row) {
   return row->effect == PL_IR_SENDS;
 }
 
-static int32_t count_meetings(const flow *state, int32_t function) {
+static int32_t count_meetings(const pl_flow *state, int32_t function) {
   pl_ir_inside walk;
   int32_t n = 0;
   pl_ir_inside_begin(&walk, state->checking->module, state->picked, function);
@@ -159,10 +100,10 @@ static int32_t count_meetings(const flow *state, int32_t function) {
   return n;
 }
 
-static pl_code find_meetings(flow *state, int32_t function) {
+static pl_code find_meetings(pl_flow *state, int32_t function) {
   if (function == PL_IR_NONE || state->by_function[function].known) return PL_OK;
-  meetings *own = &state->by_function[function];
-  meeting *list = PL_TAKE(state->checking->scratch, meeting, count_meetings(state, function) + 1);
+  pl_flow_meetings *own = &state->by_function[function];
+  pl_flow_meeting *list = PL_TAKE(state->checking->scratch, pl_flow_meeting, count_meetings(state, function) + 1);
   if (list == NULL) return pl_ir_check_no_memory(state->checking);
   pl_ir_inside walk;
   pl_ir_inside_begin(&walk, state->checking->module, state->picked, function);
@@ -175,24 +116,24 @@ static pl_code find_meetings(flow *state, int32_t function) {
 
 /* ---- the lists ---- */
 
-static int32_t function_at(const flow *state, const pl_ir_step *step) {
+static int32_t function_at(const pl_flow *state, const pl_ir_step *step) {
   const pl_ir_chunk *chunk = state->chunks[step->chunk];
   return step->kind == PL_IR_STEP_F ? chunk->forward : step->kind == PL_IR_STEP_B ? chunk->backward : chunk->weights;
 }
 
-static const meetings *meetings_at(const flow *state, int32_t c, int32_t step) {
+const pl_flow_meetings *pl_flow_meetings_at(const pl_flow *state, int32_t c, int32_t step) {
   const pl_ir_class *own = &state->checking->module->classes[c];
   int32_t function = step < own->n_steps ? function_at(state, &own->steps[step]) : own->update;
   return function != PL_IR_NONE ? &state->by_function[function] : NULL;
 }
 
-static int32_t microbatch_at(const flow *state, int32_t c, int32_t step) {
+int32_t pl_flow_microbatch_at(const pl_flow *state, int32_t c, int32_t step) {
   const pl_ir_class *own = &state->checking->module->classes[c];
   return step < own->n_steps ? own->steps[step].microbatch : PL_IR_NONE;
 }
 
 /* "F0.3 of class stage1" */
-static const char *step_text(const flow *state, int32_t c, char text[PL_IR_WHERE_BYTES]) {
+const char *pl_flow_step_text(const pl_flow *state, int32_t c, char text[PL_IR_WHERE_BYTES]) {
   const pl_ir_class *own = &state->checking->module->classes[c];
   int32_t step = state->lanes[c].step;
   if (step >= own->n_steps) {
@@ -204,28 +145,29 @@ static const char *step_text(const flow *state, int32_t c, char text[PL_IR_WHERE
   return text;
 }
 
-static route *find_route(flow *state, int32_t from, int32_t to, int32_t tag) {
+static pl_flow_route *find_route(pl_flow *state, int32_t from, int32_t to, int32_t tag) {
   uint64_t hash = pl_hash_word((uint64_t)(uint32_t)from << 32 | (uint32_t)to, (uint64_t)(uint32_t)tag);
   uint32_t probe = 0;
   for (const void *found; (found = pl_hash_index_find(&state->routes, hash, &probe)) != NULL;) {
-    route *own = (route *)(uintptr_t)found; /* ours */
+    pl_flow_route *own = (pl_flow_route *)(uintptr_t)found; /* ours */
     if (own->from == from && own->to == to && own->tag == tag) return own;
   }
-  route *made = PL_TAKE(state->checking->scratch, route, 1);
+  pl_flow_route *made = PL_TAKE(state->checking->scratch, pl_flow_route, 1);
   if (made == NULL) return NULL;
-  *made = (route){.from = from, .to = to, .tag = tag};
+  *made = (pl_flow_route){.from = from, .to = to, .tag = tag};
   return pl_hash_index_put(&state->routes, hash, made, state->checking->scratch) ? made : NULL;
 }
 
-static channel *find_channel(flow *state, meeting *on, int32_t from, int32_t to, int32_t microbatch) {
+static pl_flow_channel *find_channel(pl_flow *state, pl_flow_meeting *on, int32_t from, int32_t to,
+                                     int32_t microbatch) {
   if (on->route == NULL || on->route->from != from || on->route->to != to)
     on->route = find_route(state, from, to, on->tag);
   if (on->route == NULL) return NULL;
   if (microbatch != PL_IR_NONE && on->route->channels == NULL)
     on->route->channels =
-        PL_TAKE(state->checking->scratch, channel, (size_t)state->checking->module->n_microbatches + 1);
+        PL_TAKE(state->checking->scratch, pl_flow_channel, (size_t)state->checking->module->n_microbatches + 1);
   if (state->checking->scratch->failed) return NULL;
-  channel *own = microbatch != PL_IR_NONE ? &on->route->channels[microbatch] : &on->route->of_update;
+  pl_flow_channel *own = microbatch != PL_IR_NONE ? &on->route->channels[microbatch] : &on->route->of_update;
   if (own->is_known) return own;
   if (state->n_all == state->room_all) return NULL;
   own->on = on->route; /* the rest is clear */
@@ -236,14 +178,14 @@ static channel *find_channel(flow *state, meeting *on, int32_t from, int32_t to,
 
 /* ---- going on ---- */
 
-static void wake(flow *state, int32_t c) {
+static void wake(pl_flow *state, int32_t c) {
   state->lanes[c].waits = NULL;
   state->lanes[c].at++;
   state->ready[state->n_ready++] = c;
 }
 
-static pl_code check_types(flow *state, const meeting *one, const pl_ir_type *is, const meeting *other,
-                           const pl_ir_type *should) {
+static pl_code check_types(pl_flow *state, const pl_flow_meeting *one, const pl_ir_type *is,
+                           const pl_flow_meeting *other, const pl_ir_type *should) {
   char a[PL_IR_TYPE_TEXT_BYTES], b[PL_IR_TYPE_TEXT_BYTES], where[PL_IR_WHERE_BYTES];
   if (pl_ir_type_equal(is, should)) return PL_OK;
   return pl_ir_check_fail(state->checking, one->op->place, one->function, one->op,
@@ -253,22 +195,22 @@ static pl_code check_types(flow *state, const meeting *one, const pl_ir_type *is
                           pl_ir_where(other->function, other->op, where));
 }
 
-static const pl_ir_type *type_of(const meeting *own) {
+static const pl_ir_type *type_of(const pl_flow_meeting *own) {
   return &own->function->values[own->op->n_inputs > 0 ? own->op->inputs[0] : own->op->first_output].type;
 }
 
 /* A message and its receive, microbatch by microbatch the same two. */
-static pl_code check_message(flow *state, const meeting *receive, const meeting *sent) {
-  route *on = receive->route;
+static pl_code check_message(pl_flow *state, const pl_flow_meeting *receive, const pl_flow_meeting *sent) {
+  pl_flow_route *on = receive->route;
   if (on->received == receive && on->sent == sent) return PL_OK;
   on->received = receive;
   on->sent = sent;
   return check_types(state, receive, type_of(receive), sent, type_of(sent));
 }
 
-static pl_code run_send(flow *state, int32_t c, meeting *own) {
-  int32_t microbatch = microbatch_at(state, c, state->lanes[c].step);
-  channel *way = find_channel(state, own, c, own->other, microbatch);
+static pl_code run_send(pl_flow *state, int32_t c, pl_flow_meeting *own) {
+  int32_t microbatch = pl_flow_microbatch_at(state, c, state->lanes[c].step);
+  pl_flow_channel *way = find_channel(state, own, c, own->other, microbatch);
   if (way == NULL) return pl_ir_check_no_memory(state->checking);
   if (way->sent != NULL) {
     char where[PL_IR_WHERE_BYTES];
@@ -281,7 +223,7 @@ static pl_code run_send(flow *state, int32_t c, meeting *own) {
   state->lanes[c].at++;
   way->sent = own;
   if (!way->waits) return PL_OK;
-  const meeting *receive = state->lanes[way->on->to].waits;
+  const pl_flow_meeting *receive = state->lanes[way->on->to].waits;
   way->received = true;
   PL_TRY(check_message(state, receive, own));
   wake(state, way->on->to);
@@ -289,8 +231,8 @@ static pl_code run_send(flow *state, int32_t c, meeting *own) {
 }
 
 /* *stops: nothing has come yet. */
-static pl_code run_receive(flow *state, int32_t c, meeting *own, bool *stops) {
-  channel *way = find_channel(state, own, own->other, c, microbatch_at(state, c, state->lanes[c].step));
+static pl_code run_receive(pl_flow *state, int32_t c, pl_flow_meeting *own, bool *stops) {
+  pl_flow_channel *way = find_channel(state, own, own->other, c, pl_flow_microbatch_at(state, c, state->lanes[c].step));
   if (way == NULL) return pl_ir_check_no_memory(state->checking);
   *stops = way->sent == NULL || way->received;
   if (*stops) {
@@ -304,9 +246,9 @@ static pl_code run_receive(flow *state, int32_t c, meeting *own, bool *stops) {
 }
 
 /* *stops: others have yet to come. The last one wakes them, and itself. */
-static pl_code run_sum(flow *state, int32_t c, const meeting *own, bool *stops) {
+static pl_code run_sum(pl_flow *state, int32_t c, const pl_flow_meeting *own, bool *stops) {
   const pl_ir_attribute *classes = pl_ir_attribute_find(own->op, "classes");
-  gathering *there = &state->gatherings[own->tag];
+  pl_flow_gathering *there = &state->gatherings[own->tag];
   bool named = false;
   for (int32_t i = 0; i < classes->n_names; i++)
     named = named || pl_ir_class_find(state->checking, classes->names[i]) == c;
@@ -332,7 +274,7 @@ static bool is_joined(const pl_ir_class *class, int32_t step) {
 }
 
 /* On to the next step; through steps that are joined a second time, for what they send. */
-static void next_step(lane *own, const pl_ir_class *class) {
+static void next_step(pl_flow_lane *own, const pl_ir_class *class) {
   own->at = 0;
   if (own->step < class->n_steps && class->steps[own->step].joined) {
     own->step++;
@@ -348,14 +290,14 @@ static void next_step(lane *own, const pl_ir_class *class) {
   own->step++;
 }
 
-static pl_code run_lane(flow *state, int32_t c) {
-  lane *own = &state->lanes[c];
+static pl_code run_lane(pl_flow *state, int32_t c) {
+  pl_flow_lane *own = &state->lanes[c];
   const pl_ir_class *class = &state->checking->module->classes[c];
   for (bool stops = false; own->step <= class->n_steps; next_step(own, class)) {
-    const meetings *list = meetings_at(state, c, own->step);
+    const pl_flow_meetings *list = pl_flow_meetings_at(state, c, own->step);
     bool joined = is_joined(class, own->step);
     while (list != NULL && own->at < list->n) {
-      meeting *next = &list->list[own->at];
+      pl_flow_meeting *next = &list->list[own->at];
       bool is_send = next->other != PL_IR_NONE && next->op->n_inputs > 0;
       if (joined && is_send != own->sends) {
         own->at++;
@@ -372,92 +314,9 @@ static pl_code run_lane(flow *state, int32_t c) {
   return PL_OK;
 }
 
-/* ---- where it stops ---- */
-
-/* The class that `c` waits for; of a sum the first one that has not come. */
-static int32_t waits_for(const flow *state, int32_t c) {
-  const meeting *own = state->lanes[c].waits;
-  if (own->other != PL_IR_NONE) return own->other;
-  const pl_ir_attribute *classes = pl_ir_attribute_find(own->op, "classes");
-  for (int32_t i = 0; i < classes->n_names; i++) {
-    int32_t other = pl_ir_class_find(state->checking, classes->names[i]);
-    const meeting *theirs = state->lanes[other].waits;
-    if (theirs == NULL || theirs->tag != own->tag) return other;
-  }
-  return c;
-}
-
-static const char *waiting_text(const flow *state, int32_t c, char text[PL_ERROR_MESSAGE_BYTES / 4]) {
-  char step[PL_IR_WHERE_BYTES], where[PL_IR_WHERE_BYTES];
-  const meeting *own = state->lanes[c].waits;
-  const pl_ir_attribute *tag = pl_ir_attribute_find(own->op, "tag");
-  snprintf(text, PL_ERROR_MESSAGE_BYTES / 4, "%s waits in %s for %s%s%.60s%s", step_text(state, c, step),
-           pl_ir_where(own->function, own->op, where), pl_ir_row_at(own->op->row)->name, tag != NULL ? " \"" : "",
-           tag != NULL ? tag->text : "", tag != NULL ? "\"" : "");
-  return text;
-}
-
-/* Whether the rest of the list of `other` has what `c` waits for. */
-static bool comes_later(const flow *state, int32_t c, int32_t other) {
-  const meeting *wanted = state->lanes[c].waits;
-  const pl_ir_class *class = &state->checking->module->classes[other];
-  int32_t microbatch = microbatch_at(state, c, state->lanes[c].step), at = state->lanes[other].at;
-  int32_t first = state->lanes[other].step;
-  while (!state->lanes[other].sends && first > 0 && first <= class->n_steps && class->steps[first - 1].joined)
-    first--, at = 0; /* none of them has sent anything */
-  for (int32_t step = first; step <= class->n_steps; step++, at = 0) {
-    const meetings *list = meetings_at(state, other, step);
-    for (; list != NULL && at < list->n; at++) {
-      const meeting *next = &list->list[at];
-      if (next->tag != wanted->tag) continue;
-      if (wanted->other == PL_IR_NONE) return true;
-      if (next->op->n_inputs > 0 && next->other == c && microbatch_at(state, other, step) == microbatch) return true;
-    }
-  }
-  return false;
-}
-
-/* Follows who waits for whom until what is waited for is not there, or a list is met again: a ring that waits. */
-static pl_code report_stop(const flow *state, int32_t first) {
-  const pl_ir_module *module = state->checking->module;
-  char one[PL_ERROR_MESSAGE_BYTES / 4], two[PL_ERROR_MESSAGE_BYTES / 4];
-  int32_t c = first, other = waits_for(state, c);
-  for (int32_t i = 0; i < module->n_classes && comes_later(state, c, other); i++) {
-    c = other;
-    other = waits_for(state, c);
-  }
-  const meeting *own = state->lanes[c].waits;
-  if (!comes_later(state, c, other))
-    return pl_ir_check_fail(state->checking, own->op->place, own->function, own->op,
-                            "this never comes: %s from class %s, in whose list there is no %s for it any more",
-                            waiting_text(state, c, one), module->classes[other].name,
-                            own->other == PL_IR_NONE ? "sum_classes of the same classes"
-                                                     : "send of this tag and microbatch");
-  return pl_ir_check_fail(state->checking, own->op->place, own->function, own->op,
-                          "deadlock: %s from class %s, and %s: another order of their steps is needed",
-                          waiting_text(state, c, one), module->classes[other].name, waiting_text(state, other, two));
-}
-
-static pl_code check_end(const flow *state) {
-  const pl_ir_module *module = state->checking->module;
-  for (int32_t c = 0; c < module->n_classes; c++)
-    if (state->lanes[c].waits != NULL) return report_stop(state, c);
-  for (int64_t i = 0; i < state->n_all; i++) {
-    const channel *way = state->all[i];
-    if (way->sent == NULL || way->received) continue;
-    char microbatch[48] = "in the update";
-    if (way->microbatch != PL_IR_NONE) snprintf(microbatch, sizeof microbatch, "in microbatch %d", way->microbatch);
-    return pl_ir_check_fail(state->checking, way->sent->op->place, way->sent->function, way->sent->op,
-                            "what class %s sends %s under the tag \"%.60s\" is never received by class %s",
-                            module->classes[way->on->from].name, microbatch,
-                            pl_ir_attribute_find(way->sent->op, "tag")->text, module->classes[way->on->to].name);
-  }
-  return PL_OK;
-}
-
 /* ---- all of it ---- */
 
-static pl_code prepare(flow *state, int64_t *n) {
+static pl_code prepare(pl_flow *state, int64_t *n) {
   const pl_ir_module *module = state->checking->module;
   *n = 0;
   for (int32_t c = 0; c < module->n_classes; c++) {
@@ -470,7 +329,7 @@ static pl_code prepare(flow *state, int64_t *n) {
     }
     PL_TRY(find_meetings(state, own->update));
     for (int32_t step = 0; step <= own->n_steps; step++) {
-      const meetings *list = meetings_at(state, c, step);
+      const pl_flow_meetings *list = pl_flow_meetings_at(state, c, step);
       *n += list != NULL ? list->n : 0;
     }
     if (*n > PL_IR_MEETINGS_MAX)
@@ -483,26 +342,26 @@ static pl_code prepare(flow *state, int64_t *n) {
 
 pl_code pl_ir_check_flow(pl_ir_checking *checking) {
   const pl_ir_module *module = checking->module;
-  flow state = {.checking = checking};
+  pl_flow state = {.checking = checking};
   int64_t n_chunks = 0;
   for (int32_t c = 0; c < module->n_classes; c++)
     n_chunks += module->classes[c].n_chunks;
   state.picked = pl_ir_inside_pick(checking, meets);
   state.chunks = (const pl_ir_chunk **)PL_TAKE(checking->scratch, pl_ir_chunk *, n_chunks + 1);
-  state.by_function = PL_TAKE(checking->scratch, meetings, module->n_functions + 1);
-  state.lanes = PL_TAKE(checking->scratch, lane, module->n_classes + 1);
+  state.by_function = PL_TAKE(checking->scratch, pl_flow_meetings, module->n_functions + 1);
+  state.lanes = PL_TAKE(checking->scratch, pl_flow_lane, module->n_classes + 1);
   state.ready = PL_TAKE(checking->scratch, int32_t, 2 * module->n_classes + 1);
   if (state.picked == NULL || state.chunks == NULL || state.by_function == NULL || state.lanes == NULL ||
       state.ready == NULL)
     return pl_ir_check_no_memory(checking);
   PL_TRY(prepare(&state, &state.room_all));
   if (state.room_all == 0) return PL_OK;
-  state.gatherings = PL_TAKE(checking->scratch, gathering, state.n_tags + 1);
-  state.all = PL_TAKE(checking->scratch, channel *, state.room_all + 1);
+  state.gatherings = PL_TAKE(checking->scratch, pl_flow_gathering, state.n_tags + 1);
+  state.all = PL_TAKE(checking->scratch, pl_flow_channel *, state.room_all + 1);
   if (state.gatherings == NULL || state.all == NULL) return pl_ir_check_no_memory(checking);
   for (int32_t c = module->n_classes - 1; c >= 0; c--)
     state.ready[state.n_ready++] = c;
   while (state.n_ready > 0)
     PL_TRY(run_lane(&state, state.ready[--state.n_ready]));
-  return check_end(&state);
+  return pl_flow_check_end(&state);
 }
