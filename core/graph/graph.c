@@ -13,8 +13,9 @@ static const char *const category_names[PL_CATEGORY_COUNT] = {
     [PL_CATEGORY_CONTEXT] = "context",     [PL_CATEGORY_EXPERT] = "expert"};
 
 static const char *const stream_kind_names[PL_STREAM_KIND_COUNT] = {
-    "compute", "feature", "gradient",        "send_down",   "receive_down",   "send_up",   "receive_up",   "tied",
-    "context", "expert",  "expert_gradient", "send_down_2", "receive_down_2", "send_up_2", "receive_up_2", "host"};
+    "compute",      "feature", "gradient", "send_down",       "receive_down", "send_up",        "receive_up",
+    "tied",         "context", "expert",   "expert_gradient", "send_down_2",  "receive_down_2", "send_up_2",
+    "receive_up_2", "host",    "heads"};
 
 const char *pl_category_name(pl_category category) {
   return (uint32_t)category < PL_CATEGORY_COUNT ? category_names[category] : "unknown";

@@ -82,7 +82,8 @@ typedef enum pl_stream_kind {
   PL_STREAM_RECEIVE_DOWN_2,
   PL_STREAM_SEND_UP_2,
   PL_STREAM_RECEIVE_UP_2,
-  PL_STREAM_HOST, /* copies to the memory of the host and back */
+  PL_STREAM_HOST,  /* copies to the memory of the host and back */
+  PL_STREAM_HEADS, /* keys and values of tensor ranks that share heads: a communicator of its own */
   PL_STREAM_KIND_COUNT
 } pl_stream_kind;
 

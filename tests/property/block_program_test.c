@@ -190,6 +190,7 @@ static void check_flow(const pl_block_program *program, pl_op_list list, bool *t
       there[made[j]] = fresh[made[j]] = true;
     }
     static const uint8_t categories[] = {[PL_GROUP_TENSOR] = PL_CATEGORY_TENSOR,
+                                         [PL_GROUP_HEADS] = PL_CATEGORY_TENSOR,
                                          [PL_GROUP_CONTEXT] = PL_CATEGORY_CONTEXT,
                                          [PL_GROUP_EXPERT] = PL_CATEGORY_EXPERT};
     assert_true(op->kind == PL_OP_COLLECTIVE ? op->size_bytes > 0 && op->category == categories[op->group]

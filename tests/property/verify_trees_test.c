@@ -97,8 +97,8 @@ static const pair pairs[] = {
     {"tiny-llama", "pp=1,dp=4,tmp=1,mbs=2,zero=3",
      "schedule: {microbatches: 2}\npartition: {b: 4}\nmemory: {states: b, gradients: b, parameters: b}\n"},
     {"tiny-llama", "pp=1,dp=1,tmp=8,mbs=4,sp=1", /* fewer key-value heads than ranks */
-     "mesh: {tp: 2, tpr: 4}\nschedule: {microbatches: 4}\npartition: {v|g|r|f|s: tp, v|r|f|s: tpr}\n"
-     "children:\n  - {match: loss, partition: {v|g|r|f: tp, v|r|f: tpr}}\n"},
+     "mesh: {tp: 2, tpr: 4}\nschedule: {microbatches: 4}\npartition: {v|g|r|f|s: tp, v|r|f|d|e|s: tpr}\n"
+     "children:\n  - {match: loss, partition: {v|g|r|f: tp, v|r|f|d|e: tpr}}\n"},
     {"tiny-llama", "pp=1,dp=2,tmp=1,mbs=2,cp=2", "schedule: {microbatches: 4}\npartition: {b: 2, s: 2}\nring: true\n"},
     {"tiny-mixtral", "pp=2,dp=2,tmp=2,mbs=4,ep=4,sp=1",
      "mesh: {dpe: 2, tpe: 2}\npipeline: {stages: 2}\nschedule: {microbatches: 2}\n"

@@ -14,6 +14,13 @@ static const char nemotron[] =
     "{\"model_type\": \"nemotron\", \"num_hidden_layers\": 2, \"hidden_size\": 16, \"num_attention_heads\": 4, "
     "\"num_key_value_heads\": 2, \"intermediate_size\": 24, \"hidden_act\": \"relu2\", \"vocab_size\": 32, "
     "\"max_position_embeddings\": 16}";
+static const char qwen2[] = /* biases of queries, keys and values */
+    "{\"model_type\": \"qwen2\", \"num_hidden_layers\": 2, \"hidden_size\": 16, \"num_attention_heads\": 4, "
+    "\"num_key_value_heads\": 2, \"intermediate_size\": 32, \"vocab_size\": 32, \"max_position_embeddings\": 16}";
+static const char qwen3[] = /* norms per head */
+    "{\"model_type\": \"qwen3\", \"num_hidden_layers\": 2, \"hidden_size\": 16, \"num_attention_heads\": 4, "
+    "\"num_key_value_heads\": 1, \"head_dim\": 8, \"intermediate_size\": 32, \"vocab_size\": 32, "
+    "\"max_position_embeddings\": 16}";
 static const char neox[] = "{\"model_type\": \"gpt_neox\", \"rotary_pct\": 0.5, \"num_hidden_layers\": 2, "
                            "\"hidden_size\": 16, \"num_attention_heads\": 4, "
                            "\"intermediate_size\": 32, \"vocab_size\": 32, \"max_position_embeddings\": 16}";
@@ -65,6 +72,10 @@ static const recipe recipes[] = {
     RECIPE(gpt2, "pp=2,dp=1,tmp=1,mbs=1,assign=0:1:4,recompute=selective"), /* uneven */
     RECIPE(llama, "pp=1,dp=1,tmp=2,mbs=1"),
     RECIPE(llama, "pp=1,dp=2,tmp=4,mbs=1,sp=1"), /* fewer key-value heads than ranks */
+    RECIPE(qwen2, "pp=1,dp=2,tmp=4,mbs=1"),
+    RECIPE(qwen2, "pp=1,dp=1,tmp=4,cp=2,cp_comm=gather,mbs=2,sp=1,zero=2,recompute=selective"),
+    RECIPE(qwen3, "pp=2,dp=1,tmp=4,mbs=1,sp=1,recompute=full"),
+    RECIPE(qwen3, "pp=1,dp=2,tmp=4,cp=2,mbs=1,zero=3"),
     RECIPE(llama, "pp=1,dp=2,tmp=2,mbs=1,zero=1"),
     RECIPE(llama, "pp=1,dp=2,tmp=2,mbs=1,zero=2"),
     RECIPE(llama, "pp=1,dp=2,tmp=2,mbs=1,zero=3,sp=1"),

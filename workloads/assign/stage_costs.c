@@ -322,11 +322,11 @@ static void fill_chunk(const costing *state, const pricing *own, int32_t chunk, 
 }
 
 static pl_code price_stage(costing *state, int32_t stage, const tables *out) {
-  static const pl_family_kind inside[] = {PL_FAMILY_TENSOR, PL_FAMILY_CONTEXT, PL_FAMILY_EXPERT};
+  static const pl_family_kind inside[] = {PL_FAMILY_TENSOR, PL_FAMILY_HEADS, PL_FAMILY_CONTEXT, PL_FAMILY_EXPERT};
   pl_arena_mark scratch = pl_arena_mark_here(state->arena);
   pricing own = {.stage = stage};
   price_devices(state, &own);
-  for (int i = 0; i < 3; i++)
+  for (int i = 0; i < 4; i++)
     PL_TRY(price_collectives(state, &own, inside[i]));
   for (int32_t c = 0; c < pl_model_n_classes(state->model); c++)
     for (int pass = 0; pass < N_PASSES; pass++)

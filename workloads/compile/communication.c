@@ -276,6 +276,8 @@ static uint8_t stream_of(const pl_family *family, uint32_t member) {
   switch (family->kind) {
   case PL_FAMILY_TENSOR:
     return PL_STREAM_FEATURE;
+  case PL_FAMILY_HEADS:
+    return PL_STREAM_HEADS;
   case PL_FAMILY_CONTEXT:
     return PL_STREAM_CONTEXT;
   case PL_FAMILY_EXPERT:
@@ -303,7 +305,8 @@ static uint8_t stream_of(const pl_family *family, uint32_t member) {
 static uint8_t turn_of(const pl_strategy *strategy, const pl_family *family) {
   uint8_t stream = stream_of(family, 0);
   if (pl_strategy_hides_tokens(strategy)) return stream;
-  return stream == PL_STREAM_CONTEXT || stream == PL_STREAM_EXPERT ? PL_STREAM_FEATURE : stream;
+  bool inside = stream == PL_STREAM_CONTEXT || stream == PL_STREAM_EXPERT || stream == PL_STREAM_HEADS;
+  return inside ? PL_STREAM_FEATURE : stream;
 }
 
 /* The groups of a family fall into classes as their first patterns do; without ops a family has no classes. */
@@ -338,25 +341,22 @@ static pl_code number_groups(pl_planning *state) {
 }
 
 int pl_communication_slot(pl_group_role role) {
-  return role == PL_GROUP_CONTEXT ? PL_SLOT_CONTEXT : role == PL_GROUP_EXPERT ? PL_SLOT_EXPERT : PL_SLOT_TENSOR;
+  return role == PL_GROUP_CONTEXT  ? PL_SLOT_CONTEXT
+         : role == PL_GROUP_EXPERT ? PL_SLOT_EXPERT
+         : role == PL_GROUP_HEADS  ? PL_SLOT_HEADS
+                                   : PL_SLOT_TENSOR;
 }
 
 static uint32_t slot_group(const pl_planning *state, const pl_device_class *own, int slot) {
-  static const uint8_t kinds[PL_SLOT_COUNT] = {[PL_SLOT_TENSOR] = PL_FAMILY_TENSOR,
-                                               [PL_SLOT_DATA] = PL_FAMILY_DATA,
-                                               [PL_SLOT_SEND_DOWN] = PL_FAMILY_DOWN,
-                                               [PL_SLOT_RECEIVE_DOWN] = PL_FAMILY_DOWN,
-                                               [PL_SLOT_SEND_UP] = PL_FAMILY_UP,
-                                               [PL_SLOT_RECEIVE_UP] = PL_FAMILY_UP,
-                                               [PL_SLOT_EMBEDDING] = PL_FAMILY_EMBEDDING,
-                                               [PL_SLOT_CONTEXT] = PL_FAMILY_CONTEXT,
-                                               [PL_SLOT_EXPERT] = PL_FAMILY_EXPERT,
-                                               [PL_SLOT_EXPERT_DATA] = PL_FAMILY_EXPERT_DATA,
-                                               [PL_SLOT_COPIES] = PL_FAMILY_COPIES,
-                                               [PL_SLOT_SEND_DOWN_2] = PL_FAMILY_DOWN_2,
-                                               [PL_SLOT_RECEIVE_DOWN_2] = PL_FAMILY_DOWN_2,
-                                               [PL_SLOT_SEND_UP_2] = PL_FAMILY_UP_2,
-                                               [PL_SLOT_RECEIVE_UP_2] = PL_FAMILY_UP_2};
+  static const uint8_t kinds[PL_SLOT_COUNT] = {
+      [PL_SLOT_TENSOR] = PL_FAMILY_TENSOR,       [PL_SLOT_DATA] = PL_FAMILY_DATA,
+      [PL_SLOT_SEND_DOWN] = PL_FAMILY_DOWN,      [PL_SLOT_RECEIVE_DOWN] = PL_FAMILY_DOWN,
+      [PL_SLOT_SEND_UP] = PL_FAMILY_UP,          [PL_SLOT_RECEIVE_UP] = PL_FAMILY_UP,
+      [PL_SLOT_EMBEDDING] = PL_FAMILY_EMBEDDING, [PL_SLOT_CONTEXT] = PL_FAMILY_CONTEXT,
+      [PL_SLOT_EXPERT] = PL_FAMILY_EXPERT,       [PL_SLOT_EXPERT_DATA] = PL_FAMILY_EXPERT_DATA,
+      [PL_SLOT_COPIES] = PL_FAMILY_COPIES,       [PL_SLOT_HEADS] = PL_FAMILY_HEADS,
+      [PL_SLOT_SEND_DOWN_2] = PL_FAMILY_DOWN_2,  [PL_SLOT_RECEIVE_DOWN_2] = PL_FAMILY_DOWN_2,
+      [PL_SLOT_SEND_UP_2] = PL_FAMILY_UP_2,      [PL_SLOT_RECEIVE_UP_2] = PL_FAMILY_UP_2};
   const pl_program *program = state->program;
   pl_family_kind kind = (pl_family_kind)kinds[slot];
   int32_t stage = own->stage;

@@ -43,7 +43,8 @@ static uint32_t emit_communication(pl_compilation *state, pl_unrolling *own, con
   static const uint8_t categories[PL_SLOT_COUNT] = {
       [PL_SLOT_TENSOR] = PL_CATEGORY_TENSOR,    [PL_SLOT_DATA] = PL_CATEGORY_DATA,
       [PL_SLOT_CONTEXT] = PL_CATEGORY_CONTEXT,  [PL_SLOT_EXPERT] = PL_CATEGORY_EXPERT,
-      [PL_SLOT_EXPERT_DATA] = PL_CATEGORY_DATA, [PL_SLOT_COPIES] = PL_CATEGORY_DATA};
+      [PL_SLOT_EXPERT_DATA] = PL_CATEGORY_DATA, [PL_SLOT_COPIES] = PL_CATEGORY_DATA,
+      [PL_SLOT_HEADS] = PL_CATEGORY_TENSOR};
   pl_category category = (pl_category)categories[piece->slot];
   pl_meeting meeting = pl_unrolling_arrive(state, own, piece->slot, piece->op, category, piece->name, microbatch);
   pl_unrolling_order_after(state, own, meeting.open);

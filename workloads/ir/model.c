@@ -41,6 +41,17 @@ double pl_model_relative_positions(const pl_model *model) {
   return model->positions.relative_window > 0 ? side * side : 0;
 }
 
+int32_t pl_model_head_sharers(const pl_model *model, int32_t tmp) {
+  int64_t a = model->attention.n_kv_heads, b = tmp;
+  if (a <= 0 || model->attention.n_heads % tmp != 0) return 1; /* uneven heads are computed as ones with keys each */
+  while (b != 0) {
+    int64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return (int32_t)(tmp / a);
+}
+
 static double linear(double in, double out, bool bias) {
   return in * out + (bias ? out : 0);
 }

@@ -190,6 +190,9 @@ static inline pl_block_kind pl_model_block_kind(const pl_model *model, int32_t b
 }
 /* How many of the model's blocks are of this kind. O(layers). */
 int32_t pl_model_count_blocks(const pl_model *model, pl_block_kind kind);
+/* Tensor ranks that share each key-value head: more than one where there are fewer heads than ranks. */
+int32_t pl_model_head_sharers(const pl_model *model, int32_t tmp);
+
 /* Classes of equal blocks: the kinds of an ordinary model, the parts of one of unlike blocks. */
 static inline int32_t pl_model_n_classes(const pl_model *model) {
   return model->unlike.parts != NULL ? model->unlike.n_parts : (int32_t)PL_BLOCK_LATENT;

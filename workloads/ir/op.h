@@ -39,7 +39,8 @@ typedef enum pl_group_role {
   PL_GROUP_CONTEXT,
   PL_GROUP_EXPERT,
   PL_GROUP_PIPELINE,
-  PL_GROUP_EMBEDDING
+  PL_GROUP_EMBEDDING,
+  PL_GROUP_HEADS /* tensor ranks that share key-value heads, where these are not all of the tensor group */
 } pl_group_role;
 
 enum { PL_TENSOR_RANK = 4, PL_OP_INPUTS = 8, PL_OP_TENSORS = PL_OP_INPUTS + 3 };

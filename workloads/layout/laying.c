@@ -166,6 +166,7 @@ static bool is_possible(const pl_laying *part, const choice *own, int32_t axis, 
                         const int8_t *inputs_on, const int8_t *outputs_on, strictness how) {
   const pl_ir_op *op = own->op;
   if (!is_allowed(part, op, way, axis, outputs_on)) return false;
+  if (how != ANY_WAY && way->kind != PL_IR_PARTIAL && pl_laying_carries_heads(part, op, axis)) return false;
   if (how == AS_NAMED && (way->kind != 0 || !pl_layout_may_cut(part->rules, axis, way->dim))) return false;
   for (int32_t i = 0; i < op->n_inputs; i++) {
     const pl_ir_type *is = &part->to->values[pl_laying_value(part, op->inputs[i])].type;
@@ -351,6 +352,7 @@ static pl_code spread_over_ways(pl_laying *part, const pl_ir_op *op, pl_error *e
   for (int32_t i = 0; i < op->n_inputs; i++)
     PL_TRY(pl_laying_convert(part, op->inputs[i], &own.inputs[i], reason, &inputs[i], error));
   PL_TRY(copy_op(part, op, inputs, own.outputs, error));
+  if (is_row(op, "product")) return pl_laying_gather_heads(part, op, error);
   return is_row(op, "attention_backward") ? pl_laying_scatter_keys(part, op, error) : PL_OK;
 }
 

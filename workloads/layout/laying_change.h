@@ -39,6 +39,13 @@ bool pl_laying_owes_tokens(const pl_laying *part, const pl_ir_op *op, int32_t ax
  * context ranks (AttnFuncWithCPAndKVAllGather of Transformer Engine). */
 pl_code pl_laying_scatter_keys(pl_laying *part, const pl_ir_op *op, pl_error *error);
 
+/* ---- laying_heads.c ---- */
+/* Gradients of keys and values of a head that several ranks have: they are added up, and scattered, where the
+ * derivative of the product reads them, which has a part of the head's weights on each. */
+bool pl_laying_carries_heads(const pl_laying *part, const pl_ir_op *op, int32_t axis);
+/* Of keys and values whose ranks made a part of each head: whole, as attention reads them. */
+pl_code pl_laying_gather_heads(pl_laying *part, const pl_ir_op *op, pl_error *error);
+
 /* ---- laying_kept.c ---- */
 /* A `keep`, or a `kept`. */
 pl_code pl_laying_kept(pl_laying *part, const pl_ir_op *op, bool keep, pl_error *error);

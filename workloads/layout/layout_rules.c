@@ -9,10 +9,12 @@ static void add_dim(uint8_t *n, pl_ir_name dims[PL_LAYOUT_DIMS_MAX], const char 
 }
 
 static void use_for_tensor(const pl_layout_rules *rules, const char *name, pl_layout_use *use) {
-  static const char *const dims[] = {"v", "g", "r", "f"};
+  static const char *const dims[] = {"v", "g", "r", "f"}, *const within[] = {"d", "e"};
   bool rest = strcmp(name, "tpr") == 0; /* ranks that share a key-value head */
   for (size_t i = 0; i < sizeof(dims) / sizeof(dims[0]); i++)
     if (!rest || dims[i][0] != 'g') add_dim(&use->n_dims, use->dims, dims[i]);
+  for (size_t i = 0; rest && i < sizeof(within) / sizeof(within[0]); i++)
+    add_dim(&use->n_dims, use->dims, within[i]);
   add_dim(&use->n_handed, use->handed, "v");
   if (!rules->sequence) return;
   add_dim(&use->n_dims, use->dims, "s");
@@ -88,10 +90,32 @@ bool pl_layout_is_of_experts(const char *path, const pl_ir_type *type) {
   return find(type, "x") >= 0 && strstr(path, "experts") != NULL;
 }
 
+static bool is_within_heads(pl_ir_name dim) {
+  return strcmp(dim.text, "d") == 0 || strcmp(dim.text, "e") == 0;
+}
+
+/* A product's weights. Biases and scales of norms are whole on all ranks that share a head. */
+static bool is_of_heads(const pl_ir_type *type) {
+  return type->rank > 2 && find(type, "g") >= 0;
+}
+
+bool pl_layout_shares_heads(const pl_layout_rules *rules, int32_t axis) {
+  return rules->on[axis].role == PL_AXIS_TENSOR && pl_layout_may_cut(rules, axis, pl_ir_name_of("d"));
+}
+
+bool pl_layout_cuts_head(const pl_layout_rules *rules, int32_t axis, const pl_ir_type *type) {
+  return type->on[axis] >= 0 && pl_layout_shares_heads(rules, axis) && find(type, "g") >= 0 &&
+         is_within_heads(type->dims[type->on[axis]].name);
+}
+
 static void cut_for_tensor(const pl_layout_rules *rules, const char *path, int32_t axis, pl_ir_type *type) {
   if (rules->whole_experts && pl_layout_is_of_experts(path, type)) return;
   if (strstr(path, "router") != NULL) return;
-  cut_on_first(rules, axis, rules->on[axis].n_dims, rules->on[axis].dims, type);
+  for (int32_t i = 0; i < rules->on[axis].n_dims; i++) {
+    pl_ir_name dim = rules->on[axis].dims[i];
+    if (is_within_heads(dim) && !is_of_heads(type)) continue;
+    if (cut(rules, axis, pl_ir_type_find(type, dim), type)) return;
+  }
 }
 
 /* The first dimension that nothing cuts and all axes of `over` divide together; -1: none. */

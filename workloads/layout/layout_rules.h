@@ -68,6 +68,14 @@ void pl_layout_kept(const pl_layout_rules *rules, pl_ir_type *type);
 /* What functions hand each other. Dimensions that the rules do not know stay as they lie; partial sums are added up but
  * for numbers without dimensions. */
 void pl_layout_handed(const pl_layout_rules *rules, pl_ir_type *type);
+/* Ranks along `axis` share key-value heads: each has a part of the columns of every head's weights, as Megatron Core
+ * splits linear_qkv evenly where there are fewer query groups than ranks (get_query_key_value_tensors of
+ * megatron/core/transformer/attention.py). Keys and values are gathered behind the product, their gradients scattered
+ * in front of its derivative. Megatron gathers the packed queries, keys and values of the whole group and takes a
+ * rank's heads of them; here ranks that share a head exchange its keys and values alone. */
+bool pl_layout_shares_heads(const pl_layout_rules *rules, int32_t axis);
+/* Keys or values that lie so. */
+bool pl_layout_cuts_head(const pl_layout_rules *rules, int32_t axis, const pl_ir_type *type);
 /* Whether an op of a pass may be cut on `dim` along `axis`. */
 bool pl_layout_may_cut(const pl_layout_rules *rules, int32_t axis, pl_ir_name dim);
 

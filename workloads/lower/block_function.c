@@ -36,15 +36,6 @@ static pl_model held(const pl_model *model, const pl_block_shard *shard, pl_bloc
   return own;
 }
 
-static int32_t greatest_common(int64_t a, int64_t b) {
-  while (b != 0) {
-    int64_t rest = a % b;
-    a = b;
-    b = rest;
-  }
-  return (int32_t)a;
-}
-
 /* Layers of a plain MLP are split by outputs and by inputs in turn: what is between them stays cut. */
 static void hand_mlp_on(pl_layout_rules *rules) {
   for (int32_t axis = 0; axis < rules->mesh.n_axes; axis++)
@@ -54,14 +45,14 @@ static void hand_mlp_on(pl_layout_rules *rules) {
 
 static pl_layout_rules rules_of(const pl_model *model, const pl_block_shard *shard, pl_block_kind kind, bool launched) {
   int32_t tmp = shard->tmp, cp = shard->cp > 1 ? shard->cp : 1, ep = shard->ep > 1 ? shard->ep : 1;
-  int32_t kv = model->attention.n_kv_heads > 0 ? greatest_common(model->attention.n_kv_heads, tmp) : tmp;
+  int32_t sharers = pl_model_head_sharers(model, tmp);
   /* Logits are of whole sequences, and so is what ranks exchange of them. */
   pl_layout_rules rules = {
       .sequence = shard->sp && kind != PL_BLOCK_LOSS, .ring = cp > 1 && !shard->cp_gather, .cp = cp};
   pl_layout_axis(&rules, "ep", ep, PL_AXIS_DATA, true, false);
   pl_layout_axis(&rules, "cp", cp, PL_AXIS_CONTEXT, false, false);
-  pl_layout_axis(&rules, "tp", kv, PL_AXIS_TENSOR, false, false);
-  pl_layout_axis(&rules, "tpr", tmp / kv, PL_AXIS_TENSOR, false, false);
+  pl_layout_axis(&rules, "tp", tmp / sharers, PL_AXIS_TENSOR, false, false);
+  pl_layout_axis(&rules, "tpr", sharers, PL_AXIS_TENSOR, false, false);
   rules.whole_experts = shard->etp <= 1 || !launched;
   if (model->unlike.parts != NULL) hand_mlp_on(&rules);
   return rules;

@@ -13,14 +13,12 @@
 #include "workloads/lower/lowering.h"
 
 bool pl_block_is_launched(const pl_model *model, pl_block_kind kind, const pl_block_shard *shard) {
-  const bool latent = model->attention.kv_rank > 0, shares_heads = !latent && model->attention.n_kv_heads < shard->tmp;
   /* Layers are of their part; a batch norm with its ReLU is one kernel on the walk alone. */
   bool fuses = kind == PL_BLOCK_CHAIN && pl_framework_or_ideal(shard->framework)->kernels.fuses_batch_norm;
   if (model->unlike.parts != NULL) return kind != PL_BLOCK_LAYER && !fuses;
   if (kind == PL_BLOCK_EMBEDDING || kind == PL_BLOCK_FINAL_NORM || kind == PL_BLOCK_HEAD || kind == PL_BLOCK_LOSS)
     return true;
-  bool layer = kind == PL_BLOCK_LAYER || kind == PL_BLOCK_EXPERT_LAYER;
-  return layer && !shares_heads;
+  return kind == PL_BLOCK_LAYER || kind == PL_BLOCK_EXPERT_LAYER;
 }
 
 /* ---- what a pass is made of ---- */
@@ -109,15 +107,19 @@ static pl_collective_kind collective_of(const pl_ir_op *op) {
                                     : PL_ALL_GATHER;
 }
 
-static pl_group_role group_of(const pl_ir_op *op) {
+static pl_group_role group_of(const pl_launching *own, const pl_ir_op *op) {
   const char *axis = pl_ir_text_of(op, "over");
-  return axis[0] == 'c' ? PL_GROUP_CONTEXT : axis[0] == 'e' ? PL_GROUP_EXPERT : PL_GROUP_TENSOR;
+  bool shared = strcmp(axis, "tpr") == 0 && pl_ir_mesh_find(&own->kernels->mesh, pl_ir_name_of("tp")) >= 0;
+  return axis[0] == 'c'   ? PL_GROUP_CONTEXT
+         : axis[0] == 'e' ? PL_GROUP_EXPERT
+         : shared         ? PL_GROUP_HEADS
+                          : PL_GROUP_TENSOR;
 }
 
 /* Beside products in layers that have them so: what a product's output is scattered by has begun with it. */
 static pl_op_overlap overlap_of(const pl_launching *own, const pl_ir_op *op, bool forward) {
   bool one = is(op, "all_gather") || is(op, "reduce_scatter");
-  if (!own->tape->overlaps || !one || group_of(op) != PL_GROUP_TENSOR) return PL_OVERLAP_NONE;
+  if (!own->tape->overlaps || !one || group_of(own, op) != PL_GROUP_TENSOR) return PL_OVERLAP_NONE;
   return forward && is(op, "reduce_scatter") ? PL_OVERLAP_BEGAN : PL_OVERLAP_BEGINS;
 }
 
@@ -135,7 +137,7 @@ static double bytes_of_collective(const pl_launching *own, const pl_ir_op *op) {
  * (_save_list). In the order in which it is asked for again. */
 static bool is_kept(pl_launching *own, int32_t index) {
   const pl_ir_op *op = &own->f->ops[index];
-  bool scatters = is(op, "reduce_scatter") && group_of(op) == PL_GROUP_TENSOR;
+  bool scatters = is(op, "reduce_scatter") && group_of(own, op) == PL_GROUP_TENSOR;
   if (!scatters || own->tape->shard->recompute != PL_RECOMPUTE_ALTERNATE || !own->backward || !own->again[index])
     return false;
   if (own->n_asked == own->n_scattered) return false;
@@ -157,7 +159,7 @@ static void launch_collective(pl_launching *own, int32_t index) {
   if (input == PL_NONE || output == PL_NONE) return;
   if (!own->backward && is(op, "reduce_scatter") && own->n_scattered < PL_LAUNCHED_HELD)
     own->scattered[own->n_scattered++] = output;
-  pl_tape_group_collective(own->tape, pl_launching_collective_name(own, index), collective_of(op), group_of(op),
+  pl_tape_group_collective(own->tape, pl_launching_collective_name(own, index), collective_of(op), group_of(own, op),
                            own->backward, bytes_of_collective(own, op), input, output);
   pl_op *made =
       own->backward ? &own->tape->backward[own->tape->n_backward - 1] : &own->tape->forward[own->tape->n_forward - 1];

@@ -38,6 +38,7 @@ typedef enum pl_family_kind {
   PL_FAMILY_EXPERT,      /* ranks that share the experts of a layer */
   PL_FAMILY_EXPERT_DATA, /* ranks that hold the same experts; none where they are those that hold the same of all else
                           */
+  PL_FAMILY_HEADS,       /* tensor ranks that share key-value heads, unless that are all of the tensor group */
   PL_FAMILY_COPIES,      /* ranks that hold the same share of different copies; none where there is one copy */
   /* Of the chunks on the way back of a V, which are on a wire of their own: activations to the previous stage, their
    * gradients to the next; `stage` sends. */

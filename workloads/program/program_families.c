@@ -94,12 +94,26 @@ bool pl_making_splits_tied_embedding(const pl_program *program) {
   return program->model->ends.tied_embeddings && head_stage(program) != 0;
 }
 
+/* Layers of unlike blocks have models of their own. */
+static int32_t head_sharers(const pl_program *program) {
+  const pl_model *model = program->model;
+  int32_t sharers = model->unlike.parts == NULL ? pl_model_head_sharers(model, program->strategy->tmp) : 1;
+  for (int32_t i = 0; model->unlike.parts != NULL && i < model->unlike.n_parts; i++) {
+    const pl_model *part = model->unlike.parts[i].model;
+    int32_t own = part != NULL ? pl_model_head_sharers(part, program->strategy->tmp) : 1;
+    sharers = own > sharers ? own : sharers;
+  }
+  return sharers;
+}
+
 static bool family_exists(const pl_program *program, pl_family_kind kind, int32_t stage) {
   const pl_strategy *strategy = program->strategy;
   bool is_v = pl_strategy_is_v(strategy), ring = strategy->vpp > 1 && !is_v;
   switch (kind) {
   case PL_FAMILY_TENSOR:
     return strategy->tmp > 1;
+  case PL_FAMILY_HEADS:
+    return head_sharers(program) > 1 && head_sharers(program) < strategy->tmp;
   case PL_FAMILY_DATA:
     return pl_strategy_sharers(strategy) > 1;
   case PL_FAMILY_COPIES:
@@ -131,13 +145,16 @@ typedef struct seat {
   int32_t group, position;
 } seat;
 
-static seat seat_of(const pl_strategy *strategy, pl_family_kind kind, int32_t r, int32_t t) {
+static seat seat_of(const pl_program *program, pl_family_kind kind, int32_t r, int32_t t) {
+  const pl_strategy *strategy = program->strategy;
   int32_t flat = r * strategy->tmp + t, cp = pl_strategy_cp(strategy), ep = pl_strategy_ep(strategy);
   int32_t sharers = pl_strategy_sharers(strategy), tmp = strategy->tmp;
   bool cuts = pl_strategy_cuts_experts(strategy);
   switch (kind) {
   case PL_FAMILY_TENSOR:
     return (seat){r, t};
+  case PL_FAMILY_HEADS:
+    return (seat){flat / head_sharers(program), flat % head_sharers(program)};
   case PL_FAMILY_DATA:
     return (seat){r / sharers * strategy->tmp + t, r % sharers};
   case PL_FAMILY_COPIES:
@@ -154,13 +171,16 @@ static seat seat_of(const pl_strategy *strategy, pl_family_kind kind, int32_t r,
 }
 
 int32_t pl_program_group(const pl_program *program, pl_family_kind kind, int32_t replica, int32_t tensor) {
-  return seat_of(program->strategy, kind, replica, tensor).group;
+  return seat_of(program, kind, replica, tensor).group;
 }
 
-static int32_t group_size(const pl_strategy *strategy, pl_family_kind kind) {
+static int32_t group_size(const pl_program *program, pl_family_kind kind) {
+  const pl_strategy *strategy = program->strategy;
   switch (kind) {
   case PL_FAMILY_TENSOR:
     return strategy->tmp;
+  case PL_FAMILY_HEADS:
+    return head_sharers(program);
   case PL_FAMILY_DATA:
     return pl_strategy_sharers(strategy);
   case PL_FAMILY_COPIES:
@@ -200,7 +220,7 @@ static void fill_members(const pl_program *program, pl_family *family, uint32_t 
   int32_t other = other_stage(program, family);
   for (int32_t r = 0; r < pl_strategy_replicas(strategy); r++)
     for (int32_t t = 0; t < strategy->tmp; t++) {
-      const seat own = seat_of(strategy, family->kind, r, t);
+      const seat own = seat_of(program, family->kind, r, t);
       seat_member(program, &strides, family, other, r, t, &members[(size_t)own.group * family->group_size],
                   own.position);
     }
@@ -212,7 +232,7 @@ void pl_program_group_members(const pl_program *program, const pl_family *family
   int32_t other = other_stage(program, family);
   for (int32_t r = 0; r < pl_strategy_replicas(strategy); r++)
     for (int32_t t = 0; t < strategy->tmp; t++) {
-      const seat own = seat_of(strategy, family->kind, r, t);
+      const seat own = seat_of(program, family->kind, r, t);
       if (own.group == group) seat_member(program, &strides, family, other, r, t, members, own.position);
     }
 }
@@ -222,7 +242,7 @@ static pl_code make_family(pl_program_making *state, pl_family_kind kind, int32_
   const pl_strategy *strategy = program->strategy;
   uint32_t index = program->n_families++, n_ranks = (uint32_t)(pl_strategy_replicas(strategy) * strategy->tmp);
   pl_family *family = &state->families[index];
-  *family = (pl_family){.kind = kind, .stage = stage, .group_size = (uint32_t)group_size(strategy, kind)};
+  *family = (pl_family){.kind = kind, .stage = stage, .group_size = (uint32_t)group_size(program, kind)};
   state->ops[index] = NULL;
   state->capacity[index] = 0;
   family->n_groups = is_pair(kind) ? n_ranks : n_ranks / family->group_size;
@@ -255,7 +275,10 @@ pl_code pl_making_families(pl_program_making *state) {
 }
 
 pl_family_kind pl_program_family_kind(pl_group_role role) {
-  return role == PL_GROUP_CONTEXT ? PL_FAMILY_CONTEXT : role == PL_GROUP_EXPERT ? PL_FAMILY_EXPERT : PL_FAMILY_TENSOR;
+  return role == PL_GROUP_CONTEXT  ? PL_FAMILY_CONTEXT
+         : role == PL_GROUP_EXPERT ? PL_FAMILY_EXPERT
+         : role == PL_GROUP_HEADS  ? PL_FAMILY_HEADS
+                                   : PL_FAMILY_TENSOR;
 }
 
 void pl_making_block_collectives(pl_program_making *state, int32_t stage, const pl_block_program *program) {

@@ -17,17 +17,11 @@ static void print_tensor(FILE *stream, const pl_block_program *block, uint32_t i
 }
 
 static const char *family_name(pl_family_kind kind) {
-  static const char *const names[PL_FAMILY_KIND_COUNT] = {[PL_FAMILY_TENSOR] = "tensor",
-                                                          [PL_FAMILY_DATA] = "data",
-                                                          [PL_FAMILY_DOWN] = "down",
-                                                          [PL_FAMILY_UP] = "up",
-                                                          [PL_FAMILY_EMBEDDING] = "embedding",
-                                                          [PL_FAMILY_CONTEXT] = "context",
-                                                          [PL_FAMILY_EXPERT] = "expert",
-                                                          [PL_FAMILY_EXPERT_DATA] = "expert_data",
-                                                          [PL_FAMILY_COPIES] = "copies",
-                                                          [PL_FAMILY_DOWN_2] = "down_2",
-                                                          [PL_FAMILY_UP_2] = "up_2"};
+  static const char *const names[PL_FAMILY_KIND_COUNT] = {
+      [PL_FAMILY_TENSOR] = "tensor",   [PL_FAMILY_HEADS] = "heads",   [PL_FAMILY_DATA] = "data",
+      [PL_FAMILY_DOWN] = "down",       [PL_FAMILY_UP] = "up",         [PL_FAMILY_EMBEDDING] = "embedding",
+      [PL_FAMILY_CONTEXT] = "context", [PL_FAMILY_EXPERT] = "expert", [PL_FAMILY_EXPERT_DATA] = "expert_data",
+      [PL_FAMILY_COPIES] = "copies",   [PL_FAMILY_DOWN_2] = "down_2", [PL_FAMILY_UP_2] = "up_2"};
   return names[kind];
 }
 

@@ -8,6 +8,8 @@ const char *pl_family_role_name(pl_family_kind kind) {
   switch (kind) {
   case PL_FAMILY_TENSOR:
     return "tensor";
+  case PL_FAMILY_HEADS:
+    return "heads";
   case PL_FAMILY_DATA:
     return "data";
   case PL_FAMILY_COPIES:

@@ -90,6 +90,7 @@ typedef struct communication_columns {
 
 static communication_columns communication_of(pl_feature_values *v, pl_family_kind role, pl_collective_kind kind) {
   bool reduces = kind == PL_ALL_REDUCE, gathers = kind == PL_ALL_GATHER, scatters = kind == PL_REDUCE_SCATTER;
+  if (role == PL_FAMILY_HEADS) role = PL_FAMILY_TENSOR;
   if (role == PL_FAMILY_TENSOR && reduces) return COLUMNS(v, tensor_all_reduce);
   if (role == PL_FAMILY_TENSOR && gathers) return COLUMNS(v, tensor_all_gather);
   if (role == PL_FAMILY_TENSOR && scatters) return COLUMNS(v, tensor_reduce_scatter);

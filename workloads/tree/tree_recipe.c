@@ -99,7 +99,7 @@ static pl_code take_mesh(filling *own, pl_error *error) {
     add_split(own, "dp", "dpe", dp, data_experts, "b", true, true);
     add_split(own, "cp", "cpe", cp, context_experts, "st", true, true);
   }
-  const char *tensor = strategy->sp ? "vgrfs" : "vgrf", *rest = strategy->sp ? "vrfs" : "vrf";
+  const char *tensor = strategy->sp ? "vgrfs" : "vgrf", *rest = strategy->sp ? "vrfdes" : "vrfde";
   if (ep > 1 && kv == tmp) {
     add_split(own, "tp", "tpe", tmp, tensor_experts, tensor, true, false);
   } else { /* tpr: ranks that share a key-value head */
