@@ -170,7 +170,7 @@ PYTHON
   refuses "--strategy is of two platforms; A or B is a strategy itself" "${job[@]}" --strategy pp=4,dp=4,tmp=1,mbs=1 pp=2,dp=8,tmp=1,mbs=1 a.json
   refuses "--platform is missing" pp=4,dp=4,tmp=1,mbs=1 a.json
   refuses "strategy: unknown key 'qq'; known are pp, " "${job[@]}" qq=4,dp=4,tmp=1,mbs=1 a.json
-  refuses "nosuch.yaml: " "${job[@]}" nosuch.yaml a.json
+  refuses "'nosuch.yaml' is neither a file nor a strategy tree that comes with Paceline" "${job[@]}" nosuch.yaml a.json
   refuses "--model is missing" --platform amp-homogeneous gpt-degrees-by-layer.yaml a.json
   echo '{"model": "x"}' >other.json
   refuses "other.json:1:1: is no result of 'paceline simulate --json'" other.json a.json
