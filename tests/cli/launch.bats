@@ -131,6 +131,13 @@ says() {
   sed -i 's/--micro-batch-size 1/--micro-batch-size 3/' "$dir/train.sh"
   refuses "$dir/train.sh:2: --micro-batch-size: dp=16 * mbs=3 = 48 does not divide" simulate --from "$dir/train.sh" --platform dgx-h100:2
   [[ $stderr == *"(mbs is --micro-batch-size, gbs is --global-batch-size)" ]]
+  # what is given twice counts as it is given last, at that line, and that is said
+  says "--tensor-model-parallel-size: tmp=3: a multiple of 3 GPUs is needed" --tensor-model-parallel-size 2 --tensor-model-parallel-size 3
+  job --micro-batch-size 3
+  refuses "$dir/train.sh:3: --micro-batch-size: dp=16 * mbs=3 = 48 does not divide" simulate --from "$dir/train.sh" --platform dgx-h100:2
+  job --micro-batch-size 2 --bf16
+  run -0 "$PACELINE" simulate --from "$dir/train.sh" --platform dgx-h100:2
+  [[ $output == *"'micro_batch_size 2' as line 3 has it, the last of several"* && $(grep -c "the last of several" <<<"$output") -eq 1 ]]
   printf '{"train_batch_size": 60,\n"bf16": {"enabled": true}}' >"$dir/ds.json"
   refuses "ds.json:1: train_batch_size: 60 sequences in 1 step do not divide over 16 replicas; choose a multiple of 16" simulate --from "$dir/ds.json" --platform dgx-h100:2 --model llama-2-7b
 }

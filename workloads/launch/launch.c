@@ -110,6 +110,26 @@ static const char *join_arguments(const char *text, pl_arena *arena) {
   return joined;
 }
 
+/* Of arguments that are given several times, with other values, the last counts. */
+static pl_code tell_repeated_arguments(pl_launch *launch, pl_error *error) {
+  enum { LOOKED_AT = 4096 };
+  const pl_settings *own = &launch->settings;
+  uint32_t n = own->n < LOOKED_AT ? own->n : LOOKED_AT;
+  for (uint32_t i = 0; i < n; i++) {
+    const pl_setting *last = &own->list[i];
+    bool is_other = false, is_last = true;
+    for (uint32_t j = 0; j < n && is_last; j++)
+      if (j != i && strcmp(own->list[j].key, last->key) == 0) {
+        is_last = j < i;
+        is_other |= strcmp(own->list[j].value, last->value) != 0;
+      }
+    if (is_last && is_other)
+      PL_TRY(pl_launch_assume(launch, error, "'%.64s %.32s' as line %d has it, the last of several", last->key,
+                              last->value, last->line));
+  }
+  return PL_OK;
+}
+
 static pl_code read_text(const char *path, const char *text, size_t size, pl_launch *launch, pl_error *error) {
   static const char *const marks[] = {"--num-layers",  "--tensor-model-parallel-size", "--micro-batch-size",
                                       "--hidden-size", "--global-batch-size",          NULL};
@@ -127,7 +147,8 @@ static pl_code read_text(const char *path, const char *text, size_t size, pl_lau
         launch, error, "a shell script, or Megatron's arguments alone: its name ends in none of .toml, .yaml, .json"));
   const char *script = join_arguments(text, launch->settings.arena);
   if (script == NULL) return pl_fail_memory(error, "a launch file");
-  return pl_launch_shell_read(path, script, marks, &launch->settings, error);
+  PL_TRY(pl_launch_shell_read(path, script, marks, &launch->settings, error));
+  return tell_repeated_arguments(launch, error);
 }
 
 static pl_code take(pl_launch *launch, pl_error *error) {

@@ -364,19 +364,30 @@ static pl_code run_script(script *own) {
 
 /* ---- arguments ---- */
 
-/* Where "--key" stands in the file for the first time; `otherwise` where it comes out of something else. */
-static int line_of(const script *own, const char *argument, size_t length, int otherwise) {
-  const char *text = own->lexer.text;
+/* Of a key that is given several times; of very many settings only the first are looked through. */
+static uint32_t count_before(const pl_settings *settings, const char *key) {
+  enum { LOOKED_AT = 4096 };
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < settings->n && i < LOOKED_AT; i++)
+    n += strcmp(settings->list[i].key, key) == 0;
+  return n;
+}
+
+/* Where "--key" stands in the file after `n_before` others, or for the last time; `otherwise` where it comes out of
+ * something else. */
+static int line_of(const script *own, const char *argument, size_t length, uint32_t n_before, int otherwise) {
+  const char *text = own->lexer.text, *counted = text;
+  int line = 1;
   char word[96];
   if (length >= sizeof word) return otherwise;
   memcpy(word, argument, length);
   word[length] = '\0';
   for (const char *at = text; (at = strstr(at, word)) != NULL; at += length) {
     if (isalnum((unsigned char)at[length]) || at[length] == '-' || at[length] == '_') continue;
-    int line = 1;
-    for (const char *c = text; c < at; c++)
-      line += *c == '\n';
-    return line;
+    for (; counted < at; counted++)
+      line += *counted == '\n';
+    otherwise = line;
+    if (n_before-- == 0) break;
   }
   return otherwise;
 }
@@ -400,7 +411,7 @@ static pl_code add_argument(script *own, pl_settings *settings, const char *word
   for (char *c = key; *c != '\0'; c++)
     if (*c == '-') *c = '_';
   *is_open = equals == NULL;
-  int line = line_of(own, word, name, own->found_line);
+  int line = line_of(own, word, name, count_before(settings, key), own->found_line);
   return pl_settings_add(settings, (pl_setting){.key = key, .value = value, .path = own->shell.path, .line = line},
                          own->shell.error);
 }
