@@ -163,11 +163,8 @@ static bool casts_nothing(const pl_ir_launch *own, const pl_ir_op *op) {
          is_wide(pl_ir_launch_type(own, op->first_output));
 }
 
-/* Tokens are copied for each expert that they go to. */
 static bool is_dispatch(const pl_ir_launch *own, const pl_ir_op *op) {
-  return is(op, "spread") && pl_ir_is_routed(own->routing, pl_ir_launch_type(own, op->first_output)) &&
-         pl_ir_type_find(pl_ir_launch_type(own, op->inputs[0]), own->routing->experts) < 0 &&
-         pl_ir_launch_bytes(own, op->inputs[0]) > 0;
+  return pl_ir_is_dispatch(own->routing, own->f, op) && pl_ir_launch_bytes(own, op->inputs[0]) > 0;
 }
 
 bool pl_ir_launch_is_nothing(const pl_ir_launch *own) {

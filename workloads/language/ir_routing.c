@@ -113,6 +113,11 @@ bool pl_ir_is_routed(const pl_ir_routing *routing, const pl_ir_type *type) {
   return wide && token_dim(routing, type) >= 0;
 }
 
+bool pl_ir_is_dispatch(const pl_ir_routing *routing, const pl_ir_function *function, const pl_ir_op *op) {
+  if (!pl_ir_op_is(op, "spread") || !pl_ir_is_routed(routing, &function->values[op->first_output].type)) return false;
+  return pl_ir_type_find(&function->values[op->inputs[0]].type, routing->experts) < 0;
+}
+
 double pl_ir_routed_share(const pl_ir_routing *routing, const pl_ir_type *type) {
   return pl_ir_is_routed(routing, type) ? routing->share : 1;
 }

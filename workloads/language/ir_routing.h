@@ -31,6 +31,8 @@ double pl_ir_choice_load(const pl_ir_op *op, int64_t n_experts, int64_t devices)
 bool pl_ir_loads_next(const char **text, double *tokens);
 /* Rows of tokens and experts that have a width: of them `share` are there. */
 bool pl_ir_is_routed(const pl_ir_routing *routing, const pl_ir_type *type);
+/* Tokens are copied for each expert that they go to. */
+bool pl_ir_is_dispatch(const pl_ir_routing *routing, const pl_ir_function *function, const pl_ir_op *op);
 /* Of a value of this type: `share` of what is routed, else 1. */
 double pl_ir_routed_share(const pl_ir_routing *routing, const pl_ir_type *type);
 /* Of what a collective between those who hold experts moves, exchanges and gathers: of the weights of answers, a number

@@ -47,13 +47,14 @@ static bool in_host(const pl_ir_function *f, const pl_ir_op *op) {
   return false;
 }
 
-static pl_memory_role role_of(const pl_ir_function *f, const pl_ir_op *op) {
+static pl_memory_role role_of(const looking *own, const pl_ir_function *f, const pl_ir_op *op) {
   static const struct {
     const char *row;
     pl_memory_role role;
   } roles[] = {{"call", PL_ROLE_CALLS},         {"rename", PL_ROLE_SHARES},        {"cut", PL_ROLE_SHARES},
                {"spread", PL_ROLE_SHARES},      {"constant", PL_ROLE_SHARES},      {"split", PL_ROLE_SHARES},
                {"param", PL_ROLE_IS_PARAMETER}, {"gradient", PL_ROLE_IS_GRADIENT}, {"sgd", PL_ROLE_IS_UPDATE}};
+  if (pl_ir_is_dispatch(&own->routing, f, op)) return PL_ROLE_MAKES;
   if (is(op, "accumulate") && pl_ir_op_is_in_host(op)) return PL_ROLE_ADDS_IN_HOST;
   if (is(op, "gradient") && pl_ir_op_is_in_host(op)) return PL_ROLE_IS_GRADIENT_IN_HOST;
   for (size_t i = 0; i < sizeof roles / sizeof roles[0]; i++)
@@ -239,7 +240,7 @@ static bool look_at_ops(const looking *own, const pl_ir_function *f, pl_outlook 
   look->roles = PL_TAKE(own->arena, uint8_t, f->n_ops + 1);
   for (int32_t i = 0; !own->arena->failed && i < f->n_ops; i++) {
     const pl_ir_op *op = &f->ops[i];
-    look->roles[i] = (uint8_t)role_of(f, op);
+    look->roles[i] = (uint8_t)role_of(own, f, op);
     if (look->roles[i] >= PL_ROLE_IS_PARAMETER)
       look->elements[i] = pl_ir_type_local_elements(&own->module->mesh, &f->values[op->first_output].type);
     look->masks[i] = mask_bytes(own, f, op);
