@@ -71,7 +71,7 @@ static void flows(const pl_op_list *list, bool *there, const char *what) {
   }
 }
 
-/* Memory that is named and not made: part of a packed gradient (workloads/lower/backward_attention.c). */
+/* Memory that is named and not made: part of a packed gradient. */
 static bool is_made(const pl_block_program *block, uint32_t tensor) {
   const pl_op_list lists[] = {block->forward, block->backward, block->halves[0], block->halves[1]};
   for (int l = 0; l < 4; l++)

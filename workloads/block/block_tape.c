@@ -6,11 +6,7 @@
 #include "core/cluster/cluster.h"
 
 /* Vector operations per element; they only matter to the roofline of kernels that memory bounds anyway. */
-static const double norm_flops = 5, dropout_flops = 2, residual_flops = 4;
-
-double pl_tape_queries_share(const pl_tape *tape) {
-  return (double)tape->heads / (double)(tape->heads + 2 * tape->kv_heads);
-}
+static const double norm_flops = 5, dropout_flops = 2;
 
 void pl_tape_init(pl_tape *tape, const pl_block_shard *shard) {
   tape->shard = shard;
@@ -23,11 +19,10 @@ void pl_tape_init(pl_tape *tape, const pl_block_shard *shard) {
   tape->seq = shard->seq / tape->cp;
   tape->sp = shard->sp && shard->tmp > 1;
   tape->seq_local = tape->sp ? tape->seq / shard->tmp : tape->seq;
-  tape->heads = tape->kv_heads = 0; /* no attention so far */
   tape->layer = tape->overlaps = tape->writes_for_inputs = false;
   tape->n_tensors = tape->n_forward = tape->n_backward = tape->n_nodes = 0;
   tape->input = tape->output = tape->output_gradient = tape->input_gradient = PL_NONE;
-  tape->data = tape->tied = tape->queries = PL_NONE;
+  tape->data = tape->tied = PL_NONE;
   tape->model_flops = 0;
   pl_autocast_form form = pl_framework_autocast(tape->framework, shard->dtype);
   tape->stream = form == PL_AUTOCAST_ALL ? PL_DTYPE_FP32 : shard->dtype;
@@ -359,24 +354,6 @@ static uint32_t mask_of(pl_tape *tape, const char *name, uint32_t tensor) {
   uint32_t mask = pl_tape_like(tape, tensor, name, PL_TENSOR_MASK, tape->shard->dtype);
   tape->tensors[mask].size_bytes = pl_tape_elements(tape, mask);
   return mask;
-}
-
-uint32_t pl_tape_residual(pl_tape *tape, pl_tape_names names, uint32_t input, uint32_t residual, int64_t bias,
-                          bool dropout) {
-  if (dropout && !tape->framework->kernels.fuses_residual) {
-    input = pl_tape_dropout(tape, PL_OP_NAMES("hidden_dropout"), input);
-    dropout = false;
-  }
-  uint32_t weight = bias > 0 ? pl_tape_parameter(tape, names.bias, "h", bias, 0) : PL_NONE;
-  uint32_t output = pl_tape_like(tape, residual, names.forward, PL_TENSOR_ACTIVATION, tape->stream);
-  uint32_t mask = dropout ? mask_of(tape, names.forward, output) : PL_NONE;
-  pl_tape_sweep(tape, names.forward, PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, residual_flops, input, residual, weight,
-                output, mask);
-  pl_tape_node *node = pl_tape_note(tape, PL_RULE_RESIDUAL, names, input, output);
-  node->second = residual;
-  node->bias = weight;
-  node->auxiliary = mask;
-  return output;
 }
 
 uint32_t pl_tape_dropout(pl_tape *tape, pl_tape_names names, uint32_t input) {

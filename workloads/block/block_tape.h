@@ -32,27 +32,14 @@ enum {
 typedef enum pl_tape_rule {
   PL_RULE_LINEAR = 0,
   PL_RULE_REDUCE, /* sum over the tensor group, scattered over the sequence (sequence parallelism) */
-  PL_RULE_GATHER, /* over the tensor group; back, the sum of the ranks' gradients is scattered */
   PL_RULE_NORM,
-  PL_RULE_RESIDUAL,  /* output = second + dropout(input + bias) */
   PL_RULE_ADD,       /* output = input + second */
   PL_RULE_POINTWISE, /* the derivative needs the input (gelu, swiglu), and `second` where the op multiplies by it */
-  PL_RULE_GELU,      /* in PyTorch ops: output = second * auxiliary, x / 2 and 1 + tanh */
-  PL_RULE_GATED,     /* output = second * the other half of the input, second = silu(half of the input) */
   PL_RULE_CAST,      /* to another type */
   PL_RULE_TANH,      /* the derivative needs the output */
   PL_RULE_DROPOUT,
-  PL_RULE_ROTARY,
-  PL_RULE_PACK,       /* output = input and second, rearranged */
-  PL_RULE_COPIES,     /* the gradient is copied twice on its way: packed again, and into the order of the input */
-  PL_RULE_PERMUTE,    /* rows in another order, repeated or added up */
-  PL_RULE_ALL_TO_ALL, /* over the expert group */
-  PL_RULE_GROUPED,    /* a matrix product per expert */
-  PL_RULE_ATTENTION,
-  PL_RULE_SCORES,
-  PL_RULE_SOFTMAX,
-  PL_RULE_CONTEXT,
-  PL_RULE_POSITIONS,
+  PL_RULE_PACK,    /* output = input and second, rearranged */
+  PL_RULE_PERMUTE, /* rows in another order, repeated or added up */
   PL_RULE_CONVOLUTION,
   PL_RULE_BATCH_NORM,
   PL_RULE_BATCH_NORM_RELU, /* with the ReLU, and the sum of `second` in front of it */
@@ -93,9 +80,7 @@ typedef struct pl_tape_node {
   pl_tape_names names;
   uint8_t rule;     /* pl_tape_rule */
   uint8_t parallel; /* pl_parallel */
-  bool masked;      /* a softmax whose kernel leaves the masked half out */
   uint8_t times;    /* of a cast by autocast: for how many products */
-  bool scaled;      /* a softmax whose input a kernel of its own has scaled */
   uint32_t first_op, op;
   uint32_t input, second, weight, bias, output, auxiliary;
   uint32_t quantised;                 /* the input in fp8, which the product read instead; PL_NONE = none */
@@ -111,7 +96,6 @@ typedef struct pl_tape {
   int64_t tmp, ep, cp, mbs, seq, /* seq: of this rank's share of a sequence */
       seq_local;     /* seq_local: rows outside the tensor-parallel regions, seq / tmp under sequence parallelism */
   int64_t model_seq; /* of the whole sequence */
-  int64_t heads, kv_heads; /* local */
   bool sp;
   bool layer;    /* a transformer layer: what recomputation acts on */
   bool overlaps; /* its tensor collectives run beside the matrix products next to them */
@@ -126,7 +110,6 @@ typedef struct pl_tape {
   uint32_t input, output;                   /* activations handed in and out, PL_NONE = none */
   uint32_t output_gradient, input_gradient; /* the same of the backward pass */
   uint32_t data;                            /* input of the model that no gradient is made for, PL_NONE = none */
-  uint32_t queries;                         /* where they are a tensor of their own, else PL_NONE */
   pl_dtype stream; /* of sums and embeddings: the shard's, or under autocast around fp32 weights fp32 */
   pl_dtype normed; /* of layer norms: the shard's, or under any autocast fp32 */
   uint32_t tied;   /* parameter that the embedding owns, PL_NONE = none */
@@ -199,9 +182,6 @@ uint32_t pl_tape_reduce(pl_tape *tape, pl_tape_names names, uint32_t partial);
 /* A norm with 0, 1 (scale) or 2 (and shift) vectors of `width` elements and an output already made. */
 uint32_t pl_tape_norm_to(pl_tape *tape, pl_tape_names names, uint32_t input, int64_t vectors, int64_t width,
                          uint32_t output);
-/* `bias`: its width; 0: none. */
-uint32_t pl_tape_residual(pl_tape *tape, pl_tape_names names, uint32_t input, uint32_t residual, int64_t bias,
-                          bool dropout);
 uint32_t pl_tape_dropout(pl_tape *tape, pl_tape_names names, uint32_t input);
 
 /* `elements` gradients of a block on their way to the reduction (pl_gradient_path), behind its backward pass. */
@@ -211,8 +191,5 @@ void pl_block_memory(pl_tape *tape, pl_block_program *program);
 /* The halves of the backward pass, `for_inputs` and the rest (block_halves.c): two op lists in the arena, their bytes
  * in `program`, and which tensors wait. After pl_block_memory. */
 bool pl_block_halves(pl_tape *tape, pl_arena *arena, pl_block_program *program);
-
-/* Queries' share of packed queries, keys and values. */
-double pl_tape_queries_share(const pl_tape *tape);
 
 #endif

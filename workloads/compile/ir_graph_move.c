@@ -381,7 +381,7 @@ static pl_code halo(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op
   return PL_OK;
 }
 
-/* Keys and values go round while attention works on those that came before (workloads/lower/lower_context.c says the
+/* Keys and values go round while attention works on those that came before (workloads/lower/launched_context.c says the
  * same of a layer's program): all but the last of the pieces beside the whole exchange, the last behind it,
  * (n - 1) max(piece, send) + piece. Backward their gradients go with them, but for the last step home. */
 static pl_code ring(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op) {

@@ -129,7 +129,7 @@ typedef struct pl_framework {
                               their gradients side by side */
     bool fuses_residual;   /* bias + dropout + addition is one kernel */
     bool fuses_rotary;
-    bool fuses_context; /* gathered keys and values are attended to at once; else in cp steps (lower_context.c) */
+    bool fuses_context; /* gathered keys and values are attended to at once; else in cp steps (launched_context.c) */
     bool copies_qkv;   /* queries, keys and values are copied on their way to fused attention, and the product that they
                           came out of stays until it is done, attention's output until the layer is */
     bool uneven_heads; /* tmp need not divide the heads: ranks have unlike numbers, and all wait for the largest */

@@ -27,9 +27,6 @@ static inline const pl_ir_op *pl_read_op(const pl_reading *own, int32_t op) {
 static inline const pl_ir_type *pl_read_type(const pl_reading *own, int32_t value) {
   return &own->f->values[value].type;
 }
-static inline const char *pl_read_row(const pl_reading *own, int32_t op) {
-  return pl_ir_row_at(own->f->ops[op].row)->name;
-}
 /* False for PL_IR_NONE. */
 static inline bool pl_read_is(const pl_reading *own, int32_t op, const char *row) {
   return op != PL_IR_NONE && pl_ir_op_is(pl_read_op(own, op), row);

@@ -237,23 +237,3 @@ void pl_back_reduce(pl_back *d, const pl_tape_node *node, uint32_t g) {
   overlap_collective(d);
   pl_back_arrive(d, node->input, full);
 }
-
-void pl_back_gather(pl_back *d, const pl_tape_node *node, uint32_t g) {
-  uint32_t share = pl_back_fresh(d, node->input);
-  pl_tape_collective(d->tape, node->names.input_reduce_scatter, PL_REDUCE_SCATTER, true, d->tape->tensors[g].size_bytes,
-                     g, share);
-  pl_back_arrive(d, node->input, share);
-}
-
-/* Of the tokens that were sent, which the function does not know. */
-void pl_back_grouped(pl_back *d, const pl_tape_node *node, uint32_t g) {
-  pl_tape *tape = d->tape;
-  const pl_op forward = tape->forward[node->op];
-  const extents of = {forward.batch, forward.k, forward.n, forward.m};
-  uint32_t dx = pl_back_fresh(d, node->input), given = quantised_gradient(d, node, g);
-  pl_op *op = pl_tape_gemm(tape, node->names.backward, PL_CATEGORY_BACKWARD, forward.batch, forward.m, forward.k,
-                           forward.n, given, node->weight, PL_NONE, dx);
-  if (node->quantised != PL_NONE) pl_tape_in_fp8(tape, op);
-  weight_gradient(d, node, PL_IR_NONE, &of, forward.inputs[0], given);
-  pl_back_arrive(d, node->input, dx);
-}

@@ -6,13 +6,21 @@
 #include "workloads/lower/launched_block.h"
 #include "workloads/lower/lowering.h"
 
-/* Attention, in one op or in steps. */
-static bool find_core(const pl_lowering *to, int32_t op, pl_core *core) {
+/* Values of the function: what attention reads as queries and as values. */
+typedef struct attended {
+  int32_t q, v;
+} attended;
+
+/* Attention, in one op or in steps, whose last is `op`. */
+static bool find_attended(const pl_lowering *to, int32_t op, attended *found) {
   pl_ir_core steps;
-  if (pl_lower_find_core(to, op, core)) return true;
+  const pl_ir_op *own = pl_read_op(&to->read, op);
+  if (pl_read_is(&to->read, op, "attention") || pl_read_is(&to->read, op, "ring_attention")) {
+    *found = (attended){.q = own->inputs[0], .v = own->inputs[2]};
+    return true;
+  }
   if (!pl_ir_core_find(to->read.f, op, &steps)) return false;
-  core->q = pl_read_op(&to->read, steps.scores)->inputs[0];
-  core->v = pl_read_op(&to->read, op)->inputs[1];
+  *found = (attended){.q = pl_read_op(&to->read, steps.scores)->inputs[0], .v = own->inputs[1]};
   return true;
 }
 
@@ -29,12 +37,12 @@ double pl_block_model_flops(const pl_block_function *block, const pl_block_shard
   to.read.f = block->function;
   const pl_ir_routing routing = pl_ir_routing_even(&block->module);
   for (int32_t i = 0; i < block->function->n_ops; i++) {
-    pl_core core;
+    attended core;
     if (pl_read_is(&to.read, i, "product") && pl_lower_is_param(&to, pl_read_op(&to.read, i)->inputs[1])) {
       const pl_linear linear = pl_lower_linear(&to, i);
       double share = pl_ir_routed_share(&routing, pl_read_type(&to.read, pl_read_op(&to.read, i)->inputs[0]));
       flops += 2 * linear.model_rows * linear.model_in * linear.model_out * share;
-    } else if (find_core(&to, i, &core)) {
+    } else if (find_attended(&to, i, &core)) {
       double seq = (double)tape.model_seq, heads = pl_lower_whole(&to, core.q, 'g') * pl_lower_whole(&to, core.q, 'r');
       double widths = (double)(pl_lower_extent(&to, core.q, 'd') + pl_lower_extent(&to, core.v, 'e'));
       flops += 2 * (double)tape.mbs * seq * seq * heads * widths;

@@ -36,9 +36,9 @@ pl_lowers pl_lowers_of(pl_ir_kernel_kind kernels) {
   case PL_IR_KERNELS_SUM:
     return pl_lower_sweep;
   case PL_IR_KERNELS_TOP_K:
-    return pl_lower_top_k;
+    return pl_lower_sweep;
   case PL_IR_KERNELS_SPREAD:
-    return pl_lower_spread;
+    return pl_lower_same;
   case PL_IR_KERNELS_EMBEDDING: /* of positions: where they are added */
     return pl_lower_nothing;
   case PL_IR_KERNELS_CROSS_ENTROPY:

@@ -123,13 +123,19 @@ static pl_op_overlap overlap_of(const pl_launching *own, const pl_ir_op *op, boo
   return forward && is(op, "reduce_scatter") ? PL_OVERLAP_BEGAN : PL_OVERLAP_BEGINS;
 }
 
+/* What a number of a token's vector takes on its way to experts. */
+static double token_bytes(const pl_block_shard *shard) {
+  bool narrow = shard->fp8 && pl_framework_or_ideal(shard->framework)->pipeline.sends_tokens_fp8;
+  return narrow ? PL_FP8_TOKEN_BYTES : pl_dtype_bytes(shard->dtype);
+}
+
 /* Of tokens on their way to experts, and back, what is there of them; to experts perhaps in 8 bits. */
 static double bytes_of_collective(const pl_launching *own, const pl_ir_op *op) {
   const pl_ir_type *type = &own->f->values[op->inputs[0]].type;
   bool to_experts = is(op, "all_to_all") && pl_ir_op_has_name(op, "to", own->routing.experts);
   double bytes = pl_ir_collective_bytes(&own->kernels->mesh, own->f, op) * pl_ir_moved_share(&own->routing, op, type);
   if (to_experts && pl_ir_is_routed(&own->routing, type))
-    bytes *= pl_lower_token_bytes(own->tape->shard, true) / pl_ir_element_bytes((pl_ir_element)type->element);
+    bytes *= token_bytes(own->tape->shard) / pl_ir_element_bytes((pl_ir_element)type->element);
   return bytes;
 }
 

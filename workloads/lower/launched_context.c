@@ -1,6 +1,27 @@
 /* Context parallelism in a block that is noted by its kernels (launched_kernels.h): fused attention of sequences that
- * are cut over cp ranks. What each form of it does, ring, gather and gather in steps, lower_context.c says; here the
- * ring and the gather in steps are written down, each of whose kernels is one of a step. Of a plain gather the
+ * are cut over cp ranks (Liu et al. 2023, "Ring Attention"; Transformer Engine's context parallelism).
+ *
+ * A causal sequence is cut into 2 cp chunks and rank i holds chunks i and 2 cp - 1 - i, so that all ranks have the same
+ * work in each of cp steps: in step 0 on their own keys and values, then on those of the others. Ring (p2p): step j
+ * works on what came while step j - 1 ran, so a pass takes
+ *
+ *   (cp - 1) * max(step, send) + step
+ *
+ * written down as two ops, of cp - 1 steps beside the whole exchange and of one step behind it. The exchange is a
+ * ring all-gather: each rank sends cp - 1 shares, one per step. Backward the gradients of keys and values go round with
+ * them, so twice as much is sent; their last step home is left out. Each step is a kernel that reads queries, one share
+ * of keys and values, and writes a partial result; the rescaling of partial results is left out.
+ *
+ * Gather: keys and values are all-gathered before attention, in the backward pass once more, and their gradients
+ * reduce-scattered behind it; nothing runs beside these.
+ *
+ * Gather in steps, as PyTorch's context_parallel does with SDPA that is told to gather (torch/distributed/tensor/
+ * experimental/_attention.py, _templated_ring_attention and its backward pass): keys and values come with a copy for
+ * each head of queries (torchtitan repeats them first), the gather runs beside the first step, which needs none of it,
+ * and the gradients of keys and values go round in fp32 while the next step runs: cp - 1 steps beside them, and one
+ * behind. The gather of the backward pass, of which the first step hides a part, is left in the open.
+ *
+ * Here the ring and the gather in steps are written down, each of whose kernels is one of a step. Of a plain gather the
  * collectives are the function's own ops, keys and values each by itself (AttnFuncWithCPAndKVAllGather of Transformer
  * Engine).
  */

@@ -6,7 +6,7 @@
 #include "core/cluster/cluster.h"
 #include "workloads/derive/differentiate.h"
 
-static const double norm_flops = 11, pointwise_flops = 12, dropout_flops = 2;
+static const double norm_flops = 11, pointwise_flops = 12, dropout_flops = 2, unpack_flops = 6;
 
 /* ---- the derivative ---- */
 
@@ -30,7 +30,7 @@ bool pl_back_has(const pl_back *d, const pl_tape_node *node) {
 
 /* Groups of no op of their own, or of ops that only hand a gradient on: a gradient that has come goes through them. */
 static bool hands_on(const pl_tape_node *node) {
-  return node->rule == PL_RULE_ADD || node->rule == PL_RULE_REDUCE || node->rule == PL_RULE_RESIDUAL;
+  return node->rule == PL_RULE_ADD || node->rule == PL_RULE_REDUCE;
 }
 
 void pl_back_write_for(pl_back *d, int32_t op) {
@@ -111,84 +111,6 @@ void pl_back_sweep(pl_back *d, const pl_tape_node *node, pl_op_kind kind, double
   pl_back_arrive(d, node->input, dx);
 }
 
-/* The product's two derivatives, silu's, and both halves packed into one tensor again, where they are of one weight:
- * else they are where they are read. */
-static void gated(pl_back *d, const pl_tape_node *node, uint32_t g) {
-  pl_tape *tape = d->tape;
-  double half = tape->tensors[g].size_bytes;
-  uint32_t dgate = pl_tape_like(tape, node->second, "gate", PL_TENSOR_GRADIENT, tape->shard->dtype);
-  bool packs = tape->framework->kernels.packs_gate;
-  uint32_t dother = packs ? pl_tape_like(tape, node->second, "gate", PL_TENSOR_GRADIENT, tape->shard->dtype) : PL_NONE;
-  uint32_t dx = pl_back_fresh(d, node->input);
-  pl_tape_sweep(tape, "gate_other_backward", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, g, node->second, PL_NONE,
-                packs ? dother : dx, PL_NONE)
-      ->bytes = 3 * half;
-  pl_tape_sweep(tape, node->names.backward, PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, g, node->input, PL_NONE, dgate,
-                PL_NONE)
-      ->bytes = 3 * half;
-  pl_tape_sweep(tape, "gate_backward", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, pointwise_flops, dgate, node->input,
-                PL_NONE, packs ? dgate : dx, PL_NONE)
-      ->bytes = 3 * half;
-  if (packs)
-    pl_tape_sweep(tape, "gate_pack", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, dgate, dother, PL_NONE, dx, PL_NONE);
-  pl_back_arrive(d, node->input, dx);
-}
-
-/* What autograd runs for GELU in PyTorch ops: the last product's two derivatives, tanh's, the factors', the cube's (a
- * square, a factor, a product), and two sums of what comes to x on its three ways. */
-static void eager_gelu(pl_back *d, const pl_tape_node *node, uint32_t g) {
-  static const char *const cube[] = {"gelu_cube_scale_backward", "gelu_square", "gelu_square_scale"};
-  pl_tape *tape = d->tape;
-  uint32_t inner = pl_back_fresh(d, node->auxiliary), square = pl_back_fresh(d, node->auxiliary);
-  uint32_t dx = pl_back_fresh(d, node->auxiliary), x = node->input;
-  bool casts = tape->tensors[x].dtype != tape->tensors[dx].dtype; /* under autocast */
-  pl_tape_sweep(tape, "gelu_sum_backward", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, g, node->second, PL_NONE, inner,
-                PL_NONE);
-  pl_tape_sweep(tape, "gelu_half_backward", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, g, node->auxiliary, PL_NONE, dx,
-                PL_NONE);
-  pl_tape_sweep(tape, "gelu_half_scale_backward", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, dx, PL_NONE, PL_NONE, dx,
-                PL_NONE);
-  pl_tape_sweep(tape, "gelu_tanh_backward", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, pointwise_flops, inner, node->bias,
-                PL_NONE, inner, PL_NONE);
-  pl_tape_sweep(tape, "gelu_inner_scale_backward", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, inner, PL_NONE, PL_NONE,
-                inner, PL_NONE);
-  pl_tape_sweep(tape, "gelu_add", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, dx, inner, PL_NONE, dx, PL_NONE);
-  for (int i = 0; i < 3; i++) /* of the gradient, of x, of its square */
-    pl_tape_sweep(tape, cube[i], PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1,
-                  i == 0   ? inner
-                  : i == 1 ? x
-                           : square,
-                  PL_NONE, PL_NONE, i == 0 ? inner : square, PL_NONE);
-  pl_tape_sweep(tape, "gelu_cube_backward", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, inner, square, PL_NONE, inner,
-                PL_NONE);
-  uint32_t sum = casts ? pl_back_fresh(d, x) : dx;
-  pl_tape_sweep(tape, node->names.backward, PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, dx, inner, PL_NONE, sum,
-                PL_NONE);
-  pl_back_arrive(d, node->input, sum);
-}
-
-/* A gradient in fp32 of what was 16 bits when it was added. */
-static uint32_t narrowed(pl_back *d, uint32_t activation, uint32_t g) {
-  pl_tape *tape = d->tape;
-  if (tape->tensors[g].dtype == tape->tensors[activation].dtype) return g;
-  uint32_t narrow = pl_back_fresh(d, activation);
-  pl_tape_sweep(tape, "autocast_sum_backward", PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, 1, g, PL_NONE, PL_NONE, narrow,
-                PL_NONE)
-      ->plain = true;
-  return narrow;
-}
-
-static void residual(pl_back *d, const pl_tape_node *node, uint32_t g) {
-  pl_back_arrive(d, node->second, g);
-  if (node->auxiliary != PL_NONE)
-    pl_back_sweep(d, node, PL_OP_ELEMENTWISE, dropout_flops, g, node->auxiliary);
-  else
-    pl_back_arrive(d, node->input, narrowed(d, node->input, g));
-  pl_back_bias_gradient(d, node->names.bias_grad, node->bias, d->gradient[node->input]);
-  pl_back_bias_gradient(d, node->names.bias_grad, node->weight,
-                        d->gradient[node->input]); /* the second bias of a parallel residual */
-}
-
 /* Where the op multiplied by a second activation, the same kernel makes that one's gradient too. */
 static void pointwise(pl_back *d, const pl_tape_node *node, uint32_t g) {
   if (node->second == PL_NONE) {
@@ -200,30 +122,6 @@ static void pointwise(pl_back *d, const pl_tape_node *node, uint32_t g) {
                 node->second, dx, dsecond);
   pl_back_arrive(d, node->input, dx);
   pl_back_arrive(d, node->second, dsecond);
-}
-
-/* What was sent to an expert, or came back from one, returns the same way. */
-static void all_to_all(pl_back *d, const pl_tape_node *node, uint32_t g) {
-  uint32_t dx = pl_back_fresh(d, node->input);
-  /* Gradients of answers go to the experts. */
-  bool to_experts = strcmp(node->names.forward, "combine") == 0;
-  const pl_block_shard *shard = d->tape->shard;
-  double sent = d->tape->forward[node->op].size_bytes;
-  pl_tape_group_collective(d->tape, node->names.backward, PL_ALL_TO_ALL, PL_GROUP_EXPERT, true,
-                           sent / pl_lower_token_bytes(shard, !to_experts) * pl_lower_token_bytes(shard, to_experts), g,
-                           dx);
-  pl_back_arrive(d, node->input, dx);
-}
-
-/* Selective recomputation: the attention core once more, in front of the first of its ops that is differentiated. */
-static void repeat_core(pl_back *d) {
-  pl_tape *tape = d->tape;
-  if (d->core_repeated || tape->shard->recompute != PL_RECOMPUTE_SELECTIVE) return;
-  d->core_repeated = true;
-  tape->writes_for_inputs = tape->input != PL_NONE;
-  for (uint32_t i = 0; i < tape->n_nodes; i++)
-    if (d->attends[tape->nodes[i].of]) pl_lower_repeat(tape, tape->nodes[i].first_op, tape->nodes[i].op + 1);
-  pl_back_write_for_group(d);
 }
 
 static void add(pl_back *d, const pl_tape_node *node, uint32_t g) {
@@ -255,6 +153,15 @@ static void dropout(pl_back *d, const pl_tape_node *node, uint32_t g) {
   pl_back_sweep(d, node, PL_OP_ELEMENTWISE, dropout_flops, g, node->auxiliary);
 }
 
+/* What was laid side by side, taken apart again. */
+static void unpack(pl_back *d, const pl_tape_node *node, uint32_t g) {
+  uint32_t dx = pl_back_fresh(d, node->input), dsecond = pl_back_fresh(d, node->second);
+  pl_tape_sweep(d->tape, node->names.backward, PL_OP_ELEMENTWISE, PL_CATEGORY_BACKWARD, unpack_flops, g, PL_NONE,
+                PL_NONE, dx, dsecond);
+  pl_back_arrive(d, node->input, dx);
+  pl_back_arrive(d, node->second, dsecond);
+}
+
 /* Mean and variance first: two passes. */
 static void batch_norm(pl_back *d, const pl_tape_node *node, uint32_t g) {
   pl_back_norm(d, node, g);
@@ -279,27 +186,14 @@ static void batch_norm_relu(pl_back *d, const pl_tape_node *node, uint32_t g) {
 
 static const pl_backs kernels[] = {[PL_RULE_LINEAR] = pl_back_linear,
                                    [PL_RULE_REDUCE] = pl_back_reduce,
-                                   [PL_RULE_GATHER] = pl_back_gather,
                                    [PL_RULE_NORM] = pl_back_norm,
-                                   [PL_RULE_RESIDUAL] = residual,
                                    [PL_RULE_ADD] = add,
                                    [PL_RULE_POINTWISE] = pointwise,
-                                   [PL_RULE_GELU] = eager_gelu,
-                                   [PL_RULE_GATED] = gated,
                                    [PL_RULE_CAST] = copy,
                                    [PL_RULE_TANH] = tangent,
                                    [PL_RULE_DROPOUT] = dropout,
-                                   [PL_RULE_ROTARY] = pl_back_rotary,
-                                   [PL_RULE_PACK] = pl_back_pack,
-                                   [PL_RULE_COPIES] = pl_back_copies,
+                                   [PL_RULE_PACK] = unpack,
                                    [PL_RULE_PERMUTE] = copy,
-                                   [PL_RULE_ALL_TO_ALL] = all_to_all,
-                                   [PL_RULE_GROUPED] = pl_back_grouped,
-                                   [PL_RULE_ATTENTION] = pl_back_attention,
-                                   [PL_RULE_SCORES] = pl_back_scores,
-                                   [PL_RULE_SOFTMAX] = pl_back_softmax,
-                                   [PL_RULE_CONTEXT] = pl_back_context,
-                                   [PL_RULE_POSITIONS] = pl_back_positions,
                                    [PL_RULE_CONVOLUTION] = pl_back_convolution,
                                    [PL_RULE_BATCH_NORM] = batch_norm,
                                    [PL_RULE_BATCH_NORM_RELU] = batch_norm_relu,
@@ -312,7 +206,6 @@ static void run_group(pl_back *d, const pl_tape_node *node) {
   PL_ASSERT(hands_on(node) || pl_back_has(d, node));
   d->node = node;
   pl_back_write_for_group(d);
-  if (d->attends[node->of]) repeat_core(d);
   kernels[node->rule](d, node, g);
 }
 
@@ -339,12 +232,9 @@ static void begin(pl_back *d, const pl_lowering *to) {
   d->own.read.f = function;
   d->own.read.n_users = d->own.read.user = NULL; /* asked of the forward pass only */
   d->node = NULL;
-  d->core_repeated = false;
-  d->queries = PL_NONE;
   d->unsharded = 0;
   PL_ASSERT(function == NULL || (function->n_ops <= PL_LOWERING_VALUES && function->n_values <= PL_LOWERING_VALUES));
   memset(d->for_inputs, 0, function != NULL ? (size_t)function->n_ops : 0);
-  memset(d->attends, 0, (size_t)to->read.f->n_ops);
   memset(d->gradient, 0xff, sizeof d->gradient);
   memset(d->users, 0, sizeof d->users);
 }
@@ -354,7 +244,6 @@ void pl_lower_backward(const pl_lowering *to) {
   pl_back d;
   begin(&d, to);
   note_ops(&d);
-  pl_recompute_find_attention(to->read.f, d.attends);
   divide(&d);
   if (tape->output != PL_NONE) {
     tape->output_gradient = pl_back_fresh(&d, tape->output);

@@ -26,10 +26,7 @@ typedef struct pl_back {
   uint8_t users[PL_TAPE_TENSORS];
   bool for_inputs[PL_LOWERING_VALUES]; /* per op of the derivative: what its results are made from */
   const pl_tape_node *node;            /* the group that is lowered */
-  bool attends[PL_LOWERING_VALUES];    /* per op of the function: attention, which selective recomputation repeats */
-  bool core_repeated;
-  uint32_t queries; /* gradient of tape->queries */
-  double unsharded; /* elements of gradients that go to their reduction in a tensor of their own */
+  double unsharded;                    /* elements of gradients that go to their reduction in a tensor of their own */
 } pl_back;
 
 /* The first op of a group in the derivative that is of `row`; PL_IR_NONE: it has none. */
@@ -57,18 +54,7 @@ void pl_back_bias_gradient(pl_back *d, const char *name, uint32_t bias, uint32_t
 typedef void (*pl_backs)(pl_back *d, const pl_tape_node *node, uint32_t g);
 void pl_back_linear(pl_back *d, const pl_tape_node *node, uint32_t g); /* backward_products.c */
 void pl_back_reduce(pl_back *d, const pl_tape_node *node, uint32_t g);
-void pl_back_gather(pl_back *d, const pl_tape_node *node, uint32_t g);
-void pl_back_grouped(pl_back *d, const pl_tape_node *node, uint32_t g);
 void pl_back_convolution(pl_back *d, const pl_tape_node *node, uint32_t g);
-void pl_back_attention(pl_back *d, const pl_tape_node *node, uint32_t g); /* backward_attention.c */
-void pl_back_context_parallel(pl_back *d, const pl_tape_node *node, uint32_t g, uint32_t dqkv); /* lower_context.c */
-void pl_back_copies(pl_back *d, const pl_tape_node *node, uint32_t g);
-void pl_back_rotary(pl_back *d, const pl_tape_node *node, uint32_t g);
-void pl_back_pack(pl_back *d, const pl_tape_node *node, uint32_t g);
-void pl_back_softmax(pl_back *d, const pl_tape_node *node, uint32_t g);
-void pl_back_context(pl_back *d, const pl_tape_node *node, uint32_t g);
-void pl_back_scores(pl_back *d, const pl_tape_node *node, uint32_t g);
-void pl_back_norm(pl_back *d, const pl_tape_node *node, uint32_t g);      /* backward_norm.c */
-void pl_back_positions(pl_back *d, const pl_tape_node *node, uint32_t g); /* backward_positions.c */
+void pl_back_norm(pl_back *d, const pl_tape_node *node, uint32_t g); /* backward_norm.c */
 
 #endif

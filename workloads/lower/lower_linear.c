@@ -68,13 +68,6 @@ pl_linear pl_lower_linear(const pl_lowering *to, int32_t op) {
   return linear;
 }
 
-void pl_lower_beside(pl_linear *linear, const pl_linear *other) {
-  PL_ASSERT(linear->n_products < PL_TAPE_PRODUCTS);
-  linear->out += other->out;
-  linear->model_out += other->model_out;
-  linear->products[linear->n_products++] = other->products[0];
-}
-
 static uint32_t output_of(pl_lowering *to, int32_t op, const pl_linear *linear) {
   return pl_tape_activation(to->tape, linear->names.forward, linear->m / to->tape->mbs,
                             pl_lower_last_letter(to, pl_read_op(&to->read, op)->first_output), linear->out);
@@ -130,11 +123,10 @@ void pl_lower_reduce(pl_lowering *to, int32_t op) {
 
 /* ---- products ---- */
 
-static void linear(pl_lowering *to, int32_t op) {
+void pl_lower_product(pl_lowering *to, int32_t op) {
   pl_linear own = pl_lower_linear(to, op);
   int32_t bias = bias_of(to, op, own.parallel);
   own.bias = bias != PL_IR_NONE;
-  own.keeps_precision = pl_lower_has_dim(to, pl_read_op(&to->read, op)->first_output, pl_ir_name_of("x")); /* routers */
   uint32_t output = output_of(to, op, &own);
   pl_lower_set(to, op, 0, pl_tape_linear(to->tape, &own, pl_lower_input(to, op, 0), PL_NONE, output));
   if (bias != PL_IR_NONE) {
@@ -145,9 +137,4 @@ static void linear(pl_lowering *to, int32_t op) {
   if (!pl_lower_is_reduction(to, reduction)) return;
   pl_lower_reduce(to, reduction); /* right behind it, whenever it is read */
   pl_lower_done(to, reduction);
-}
-
-void pl_lower_product(pl_lowering *to, int32_t op) {
-  if (pl_lower_attention(to, op) || pl_lower_mlp(to, op) || pl_lower_gate(to, op)) return;
-  linear(to, op);
 }

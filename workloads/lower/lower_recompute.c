@@ -39,9 +39,6 @@ static uint32_t needed_ops(const pl_tape *tape) {
     case PL_RULE_REDUCE:
     case PL_RULE_ADD:
       continue;
-    case PL_RULE_RESIDUAL:
-      if (node->auxiliary != PL_NONE) return tape->n_forward;
-      continue;
     case PL_RULE_LINEAR:
       return node->op;
     default:
@@ -85,9 +82,7 @@ static void repeat_product(pl_tape *tape, uint32_t i, double share) {
 
 static const pl_tape_node *product_at(const pl_tape *tape, uint32_t i) {
   for (uint32_t node = 0; node < tape->n_nodes; node++)
-    if (tape->nodes[node].op == i &&
-        (tape->nodes[node].rule == PL_RULE_LINEAR || tape->nodes[node].rule == PL_RULE_GROUPED))
-      return &tape->nodes[node];
+    if (tape->nodes[node].op == i && tape->nodes[node].rule == PL_RULE_LINEAR) return &tape->nodes[node];
   return NULL;
 }
 

@@ -1,5 +1,4 @@
-/* Sums of activations: residual additions with the bias and the dropout in front of them, and plain ones; dropout by
- * itself. */
+/* Sums of activations, dropout, and functions of each element. */
 #include <string.h>
 
 #include "core/cluster/cluster.h"
@@ -9,42 +8,6 @@ static const double add_flops = 1;
 
 static const pl_tape_names *names_or(const pl_lowering *to, int32_t op, const pl_tape_names *otherwise) {
   return to->block->names[op] != NULL ? to->block->names[op] : otherwise;
-}
-
-/* ---- residual additions ---- */
-
-/* What a branch came out with, before a norm of its own. */
-static uint32_t branch_of(const pl_lowering *to, int32_t value) {
-  int32_t op = pl_read_maker(&to->read, value);
-  bool norm = pl_read_is(&to->read, op, "rms_norm") || pl_read_is(&to->read, op, "layer_norm");
-  return to->tensor[norm ? pl_read_op(&to->read, op)->inputs[0] : value];
-}
-
-/* Where configured, dropout acts once on the sum behind the biases; two biases (of a parallel residual) act as one. */
-static void residual(pl_lowering *to, int32_t op) {
-  static const pl_tape_names plain = PL_OP_NAMES("residual");
-  const pl_ir_op *add = pl_read_op(&to->read, op);
-  pl_residual_ops of;
-  pl_read_residual(&to->read, op, &of);
-  if (of.dropout != PL_IR_NONE) to->head[of.dropout] = op;
-  int64_t width = 1;
-  for (int32_t i = 0; i < of.n_biases; i++) {
-    to->head[of.biases[i]] = op;
-    width = pl_lower_extent(to, pl_read_op(&to->read, of.biases[i])->inputs[1], 'h');
-  }
-  pl_tape *tape = to->tape;
-  bool only = to->n_residuals == 0 && to->read.n_users[add->first_output] == 0; /* of both branches */
-  const pl_tape_names *names = only ? &plain : names_or(to, op, &plain);
-  uint32_t second = of.n_biases > 1 ? pl_tape_parameter(tape, "attention_out_bias", "h", width, 0) : PL_NONE;
-  uint32_t stream = to->tensor[add->inputs[0]];
-  uint32_t sum = pl_tape_residual(tape, *names, to->tensor[of.value], stream, of.n_biases > 0 ? width : 0,
-                                  of.dropout != PL_IR_NONE);
-  if (second != PL_NONE) tape->nodes[tape->n_nodes - 1].weight = second;
-  pl_lower_set(to, op, 0, sum);
-  if (to->n_residuals++ == 0)
-    to->first_branch = branch_of(to, of.value);
-  else if (tape->queries != PL_NONE)
-    pl_lower_hold(tape, to->first_branch);
 }
 
 static void plain_add(pl_lowering *to, int32_t op) {
@@ -61,16 +24,12 @@ static void plain_add(pl_lowering *to, int32_t op) {
 }
 
 void pl_lower_add(pl_lowering *to, int32_t op) {
-  const pl_ir_op *add = pl_read_op(&to->read, op);
   if (pl_read_is_bias(&to->read, op)) {
     if (!pl_read_is_before_residual(&to->read, op)) pl_lower_same(to, op);
     return;
   }
   if (pl_lower_join(to, op)) return;
-  if (to->read.n_users[add->inputs[0]] > 1 && to->block->chain == NULL)
-    residual(to, op);
-  else
-    plain_add(to, op);
+  plain_add(to, op);
 }
 
 /* Partial sums may be dropped before they are added up, which is the same; frameworks add them up first. */

@@ -27,14 +27,6 @@ double pl_lower_whole(const pl_lowering *to, int32_t value, char dim) {
   return (double)(whole != 0 ? whole : type->dims[at].extent);
 }
 
-bool pl_lower_is_cut(const pl_lowering *to, int32_t value, char dim) {
-  const pl_ir_type *type = pl_read_type(&to->read, value);
-  int32_t at = find(type, dim);
-  for (int32_t axis = 0; at >= 0 && axis < to->read.mesh->n_axes; axis++)
-    if (type->on[axis] == at && pl_ir_axis_is_of_tensors(to->read.mesh->axes[axis].name.text)) return true;
-  return false;
-}
-
 bool pl_lower_is_param(const pl_lowering *to, int32_t value) {
   return pl_read_is(&to->read, pl_read_maker(&to->read, value), "param");
 }
@@ -108,8 +100,6 @@ void pl_lower_block(const pl_block_function *block, pl_tape *tape, pl_lowering *
   to->read = block->read;
   to->read.mesh = &block->module.mesh;
   to->read.f = function;
-  to->n_residuals = 0;
-  to->first_branch = PL_NONE;
   memset(to->done, 0, (size_t)function->n_ops);
   memset(to->head, 0, (size_t)function->n_ops * sizeof *to->head);
   for (int32_t i = 0; i < function->n_values; i++)

@@ -2,10 +2,9 @@
  * blocks that are not lowered by what the pass for programs makes of them (launched_block.h).
  *
  * Each row of the op table says which kernels an op of it becomes (its column `kernels`); what lowers them (kernels.c)
- * looks at the ops around it where a framework's profile makes one kernel of several (queries, keys and values are one
- * product; addition, bias and dropout one sweep), and then marks those as done. Ops are lowered in program order. What
- * is emitted into is the tape (workloads/block/block_tape.h), which derives the backward pass and the memory of what
- * was launched.
+ * looks at the ops around it where a framework's profile makes one kernel of several (a batch norm and its ReLU), and
+ * then marks those as done. Ops are lowered in program order. What is emitted into is the tape
+ * (workloads/block/block_tape.h), which derives the backward pass and the memory of what was launched.
  *
  * Everything about the block is read off its function: local extents off the types, column and row splits and
  * collectives off the layouts. The shard says what no layout depends on: microbatch, types, which attention, profile.
@@ -26,7 +25,6 @@ typedef struct pl_lowering {
   bool done[PL_LOWERING_VALUES];       /* per op: part of what an op before it became */
   /* Per op: the one that it was lowered with, whose kernels are its own (itself, where it was not done before). */
   int32_t head[PL_LOWERING_VALUES];
-  uint32_t n_residuals, first_branch; /* residual additions so far; what the first one added */
 } pl_lowering;
 
 /* What ops of one row become, by the op table's column; `op` is an index in to->read.f. kernels.c */
@@ -44,8 +42,6 @@ void pl_lower_backward(const pl_lowering *to);
 /* What a layer recomputes before its backward pass begins (lower_recompute.c). */
 void pl_lower_recompute(const pl_lowering *to);
 /* Forward ops [first, end) once more, at the end of the backward list. */
-/* What a number of a token's vector takes on its way to experts, or back from them. */
-double pl_lower_token_bytes(const pl_block_shard *shard, bool to_experts);
 void pl_lower_repeat(pl_tape *tape, uint32_t first, uint32_t end);
 
 /* ---- reading the function (besides workloads/fuse/reading.h; lowering.c) ---- */
@@ -53,8 +49,6 @@ void pl_lower_repeat(pl_tape *tape, uint32_t first, uint32_t end);
 int64_t pl_lower_extent(const pl_lowering *to, int32_t value, char dim);
 /* Of the whole model, unpadded. */
 double pl_lower_whole(const pl_lowering *to, int32_t value, char dim);
-/* Whether a dimension of the value is cut over the tensor group. */
-bool pl_lower_is_cut(const pl_lowering *to, int32_t value, char dim);
 bool pl_lower_is_param(const pl_lowering *to, int32_t value);
 
 /* ---- writing (lowering.c) ---- */
@@ -81,8 +75,6 @@ bool pl_lower_has_dim(const pl_lowering *to, int32_t value, pl_ir_name dim);
 pl_linear pl_lower_linear(const pl_lowering *to, int32_t op);
 /* The same without names and what the whole model has, of a function of the caller's. */
 pl_linear pl_lower_shape(const pl_lowering *to, int32_t op);
-/* Another product of the same rows becomes part of the same kernel. */
-void pl_lower_beside(pl_linear *linear, const pl_linear *other);
 /* A sum over the tensor group; and its kernel, of a `value` that is one of partial sums. */
 bool pl_lower_is_reduction(const pl_lowering *to, int32_t op);
 uint32_t pl_lower_reduced(pl_lowering *to, int32_t value, uint32_t partial);
@@ -91,33 +83,7 @@ int64_t pl_lower_norm_vectors(const pl_lowering *to, int32_t op);
 void pl_lower_norm_to(pl_lowering *to, int32_t op, pl_tape_names names, uint32_t input, int64_t width, uint32_t output);
 /* An fp32 number for each row of `like`. */
 uint32_t pl_lower_norm_row(pl_tape *tape, uint32_t like, const char *name, pl_tensor_kind kind);
-/* Patterns that begin with a product: true if it was one of theirs. */
-bool pl_lower_attention(pl_lowering *to, int32_t op);
-bool pl_lower_mlp(pl_lowering *to, int32_t op);
-bool pl_lower_join(pl_lowering *to, int32_t op); /* one that begins with an addition */
-bool pl_lower_gate(pl_lowering *to, int32_t op);
-/* An MLP's ops from its (up) projection to what its last product reads; PL_IR_NONE = none. */
-typedef struct pl_mlp_ops {
-  int32_t up, up_bias, gate, gate_bias, activation, squared, multiply;
-  int32_t weighted; /* of experts: times the weights of their answers */
-} pl_mlp_ops;
-bool pl_lower_find_mlp(const pl_lowering *to, int32_t up, pl_mlp_ops *found);
-int32_t pl_lower_mlp_last(const pl_mlp_ops *found);
-/* What attention computes of queries, keys and values (values of the function); as one op, or where a table of relative
- * positions is added to the scores step by step. `op` gives the context. */
-typedef struct pl_core {
-  int32_t op, q, k, v;
-  bool causal, drops;
-  int64_t window;
-  int32_t table; /* the parameter that is added to the scores, PL_IR_NONE = none */
-} pl_core;
-/* Whether `op` is the last of one. */
-bool pl_lower_find_core(const pl_lowering *to, int32_t op, pl_core *core);
-/* The fused kernels of a sequence that is cut over ranks (lower_context.c). */
-void pl_lower_context(pl_lowering *to, const pl_core *core, uint32_t qkv, uint32_t context, uint32_t log_sum,
-                      double flops);
-/* The last kernel is the last before which `tensor` may not go: the caller's variables have it. */
-void pl_lower_hold(pl_tape *tape, uint32_t tensor);
+bool pl_lower_join(pl_lowering *to, int32_t op); /* one that begins with an addition: true if it was one */
 
 /* ---- what rows become ---- */
 void pl_lower_nothing(pl_lowering *to, int32_t op); /* parameters, data, what is read where it is used */
@@ -130,8 +96,6 @@ void pl_lower_add(pl_lowering *to, int32_t op); /* lower_sum.c */
 void pl_lower_dropout(pl_lowering *to, int32_t op);
 void pl_lower_activation(pl_lowering *to, int32_t op);
 void pl_lower_multiply(pl_lowering *to, int32_t op);
-void pl_lower_top_k(pl_lowering *to, int32_t op); /* lower_experts.c */
-void pl_lower_spread(pl_lowering *to, int32_t op);
 void pl_lower_convolution(pl_lowering *to, int32_t op); /* lower_chain.c */
 void pl_lower_pool(pl_lowering *to, int32_t op);
 void pl_lower_batch_norm(pl_lowering *to, int32_t op);
