@@ -82,7 +82,7 @@ static void test_top_k(void **state) {
   ir_case_set(ir_case_numbers(&one, "s=2 x=4"), 8, (double[]){0.1, 0.3, 0.5, 0.1, 0.25, 0.25, 0.25, 0.25});
   ir_case_compute(&one);
   ir_case_expect(&one, 8, (double[]){0, 0.375, 0.625, 0, 0.5, 0.5, 0, 0}); /* of equal ones the first */
-  ir_case_init(&one, &arena, 1, "top_k", "over=x, k=2, sparse=1, capacity=0.5, tokens=\"9,1,0,0\"");
+  ir_case_init(&one, &arena, 1, "top_k", "over=x, k=2, sparse=1, capacity=0.5, tokens=\"9e20,1,0,0\"");
   ir_case_set(ir_case_numbers(&one, "x=4"), 4, (double[]){0.1, 0.3, 0.5, 0.1});
   ir_case_compute(&one);
   ir_case_expect(&one, 4, (double[]){0, 0.3, 0.5, 0}); /* how many rows kernels have changes nothing */
@@ -150,6 +150,7 @@ static void test_refuses(void **state) {
        "load and tokens of top_k say the same: leave one of them out"},
       {"over=x, k=2, sparse=1, tokens=\"1,2,1\"", "tokens of top_k has 3 numbers: it is one for each of 4"},
       {"over=x, k=2, sparse=1, tokens=\"1,2,-1,1\"", "tokens of top_k: '-1' is no number of tokens"},
+      {"over=x, k=2, sparse=1, tokens=\"1,inf,1,1\"", "tokens of top_k: 'inf' is no number of tokens"},
       {"over=x, k=2, sparse=1, tokens=\"1,two,1,1\"", "tokens of top_k: 'two' is no number of tokens"},
       {"over=x, k=2, sparse=1, tokens=\"0,0,0,0\"", "tokens of top_k: no expert has any tokens"}};
   for (size_t i = 0; i < sizeof groups / sizeof *groups; i++) {

@@ -13,25 +13,25 @@
 #include "core/base/units.h"
 #include "workloads/import/program_write.h"
 
-/* "6,2,1,1" */
+/* "6,2,1,1"; NULL: no memory. */
 static const char *text_of(pl_arena *arena, const double *loads, int64_t n) {
   char *text = PL_TAKE(arena, char, (size_t)n *PL_UNIT_TEXT_BYTES + 1), one[PL_UNIT_TEXT_BYTES];
   size_t used = 0;
   for (int64_t i = 0; text != NULL && i < n; i++)
     used += (size_t)sprintf(text + used, "%s%s", i > 0 ? "," : "", pl_format_exact(loads[i], one));
-  return text != NULL ? text : "";
+  return text;
 }
 
 /* What the model says of rows of its experts, beyond an even choice (workloads/language/ir_routing.h). */
 static int32_t put_loads(const pl_program_writer *to, pl_ir_attribute *attributes) {
   const pl_model *model = to->model;
+  const double *loads = model->moe.expert_loads;
+  const char *text = loads != NULL ? text_of(to->module->arena, loads, model->moe.n_experts) : NULL;
   int32_t n = 0;
   if (model->moe.capacity_factor > 0 && model->moe.capacity_factor != 1)
     attributes[n++] = pl_ir_real("capacity", model->moe.capacity_factor);
-  if (model->moe.expert_loads != NULL)
-    attributes[n++] = pl_ir_text("tokens", text_of(to->module->arena, model->moe.expert_loads, model->moe.n_experts));
-  else if (model->moe.expert_load > 1)
-    attributes[n++] = pl_ir_real("load", model->moe.expert_load);
+  if (text != NULL) attributes[n++] = pl_ir_text("tokens", text);
+  if (loads == NULL && model->moe.expert_load > 1) attributes[n++] = pl_ir_real("load", model->moe.expert_load);
   return n;
 }
 

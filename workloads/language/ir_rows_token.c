@@ -1,5 +1,6 @@
 /* Rows of ops that tokens, their positions and their experts need. Values: ir_token.c. */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "workloads/language/ir_differ.h"
@@ -153,7 +154,7 @@ static pl_code check_tokens(const pl_ir_op *op, int64_t of, pl_error *error) {
   int64_t n = 0;
   for (const char *at = text; *at != '\0'; n++) {
     const char *from = at;
-    if (!pl_ir_loads_next(&at, &tokens) || !(tokens >= 0 && tokens <= 1e15))
+    if (!pl_ir_loads_next(&at, &tokens) || !(tokens >= 0 && isfinite(tokens)))
       return pl_fail(error, PL_BAD_INPUT, "tokens of %s: '%.*s' is no number of tokens", pl_ir_op_name(op),
                      (int)strcspn(from, ","), from);
     sum += tokens;
