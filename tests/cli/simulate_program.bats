@@ -246,6 +246,7 @@ END
 }
 
 @test "DeepSpeed's ZeRO-3: what is used again within 10^9 parameters is not gathered for the backward pass, of tuples and their programs" {
+  cd "$BATS_TEST_TMPDIR"
   jq 'del(.communication.reuse_parameters)' "$BATS_TEST_DIRNAME"/../../workloads/frameworks/deepspeed-zero3.json >lets-go.json
   # kept N MODEL STRATEGY [GBS GROUPS]: of the gathers of a microbatch N fewer, in each of so many groups; however the
   # program is played, and read from its text. Of two microbatches.
