@@ -314,11 +314,10 @@ static void check_collectives(const pl_model *model, const pl_block_program *pro
   /* Every second product: inputs of those are gathered again, keys' and gates', sums are scattered once; sums that stay
    * whole are made again in front of the last product. */
   bool alternates = shard.recompute == PL_RECOMPUTE_ALTERNATE;
-  bool walks = model->attention.kv_rank > 0 || model->attention.n_kv_heads < shard.tmp; /* which gathers for both */
-  uint32_t gathers = alternates ? (model->mlp.gated_mlp || walks ? 2 : 1) : 2 * again,
+  uint32_t gathers = alternates ? (model->mlp.gated_mlp ? 2 : 1) : 2 * again,
            behind = model->norms.post_norm || model->norms.sandwich_norms || model->dropout.hidden_dropout;
   /* The seventh product is kept: its sum in front of norms and biases, its terms in front of dropout. */
-  if (model->mlp.gated_mlp && r == 2 && !walks) behind = model->dropout.hidden_dropout && !model->mlp.mlp_bias;
+  if (model->mlp.gated_mlp && r == 2) behind = model->dropout.hidden_dropout && !model->mlp.mlp_bias;
   assert_int_equal(forward.n[PL_ALL_REDUCE], split && !sp ? r : 0);
   uint32_t sums = alternates ? r - (behind ? 0 : 1) : again * r;
   assert_int_equal(backward.n[PL_ALL_REDUCE], split && !sp ? 2 + sums : 0);
@@ -565,8 +564,54 @@ static void test_repeatable(void **state) {
   pl_arena_release(&arena);
 }
 
+/* Ranks that share a key-value head, of 16: keys and values, b s d each, are gathered among them as often as the layer
+ * runs forward, and their gradients are scattered once. Weights are cut evenly all the same. */
+static void test_shared_heads(void **state) {
+  (void)state;
+  uint64_t random = test_seed(20260611);
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  for (uint64_t round = 0, n = test_cases(300); round < n; round++) {
+    pl_arena_reset(&arena);
+    pl_model model = random_model(&random);
+    pl_block_shard shard = random_shard(&random), one;
+    model.attention.n_kv_heads = 2 << random_below(&random, 3);
+    model.attention.attention_bias = false; /* which each of them has whole */
+    shard.tmp = 16;
+    shard.fp8 = shard.fp4 = false;
+    shard.recompute = coin(&random) ? PL_RECOMPUTE_FULL : PL_RECOMPUTE_NONE;
+    one = shard;
+    one.tmp = 1;
+    one.sp = false;
+    const pl_block_program split = take(&model, PL_BLOCK_LAYER, shard, &arena),
+                           whole = take(&model, PL_BLOCK_LAYER, one, &arena);
+    const pl_op_list lists[] = {split.forward, split.backward};
+    int gathers = 0, scatters = 0;
+    for (int pass = 0; pass < 2; pass++)
+      for (uint32_t i = 0; i < lists[pass].n_ops; i++) {
+        const pl_op *op = &lists[pass].ops[i];
+        if (op->kind != PL_OP_COLLECTIVE || op->group != PL_GROUP_HEADS) continue;
+        gathers += op->collective == PL_ALL_GATHER;
+        scatters += op->collective == PL_REDUCE_SCATTER && pass == 1;
+        expect("keys or values", op->size_bytes,
+               pl_dtype_bytes(shard.dtype) * shard.mbs * (double)shard.seq * (double)model.attention.head_size);
+      }
+    assert_int_equal(gathers, shard.recompute == PL_RECOMPUTE_FULL ? 4 : 2);
+    assert_int_equal(scatters, 2);
+    double weights[2] = {0};
+    for (int k = 0; k < 2; k++)
+      for (uint32_t i = 0; i < (k == 0 ? &split : &whole)->n_tensors; i++) {
+        const pl_tensor *tensor = &(k == 0 ? &split : &whole)->tensors[i];
+        if (tensor->kind == PL_TENSOR_PARAMETER && tensor->rank >= 2 && tensor->dims[0] != 'p')
+          weights[k] += elements(tensor);
+      }
+    expect("weights", weights[0], weights[1] / 16);
+  }
+  pl_arena_release(&arena);
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random), cmocka_unit_test(test_experts),
-                                     cmocka_unit_test(test_repeatable)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_random), cmocka_unit_test(test_shared_heads),
+                                     cmocka_unit_test(test_experts), cmocka_unit_test(test_repeatable)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
