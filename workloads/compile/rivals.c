@@ -55,7 +55,7 @@ static bool are_equally_long(const ownership *state, uint32_t a, uint32_t b, int
 }
 
 /* All members run one stage's program, so those of one device profile and one mark take the same time for it, and their
- * hosts are equally late. */
+ * hosts are equally late; unless they exchange heads in groups of unlike ways, and come back from there one by one. */
 static bool are_alike(const ownership *state, uint32_t class) {
   const pl_communication_plan *plan = state->plan;
   const pl_participant *members = &plan->participants[state->classes[class].first_participant];
@@ -66,6 +66,9 @@ static bool are_alike(const ownership *state, uint32_t class) {
     uint32_t other = members[i].device_class;
     uint32_t device = plan->device_classes[other].device;
     if (devices[device].profile != profile) return false;
+    if (plan->device_classes[other].group_class[PL_SLOT_HEADS] !=
+        plan->device_classes[first].group_class[PL_SLOT_HEADS])
+      return false;
     if (state->marks != NULL && state->marks[device] != state->marks[plan->device_classes[first].device]) return false;
     if (has_host && (!are_equally_long(state, first, other, PL_SLOT_CONTEXT) ||
                      !are_equally_long(state, first, other, PL_SLOT_EXPERT)))
