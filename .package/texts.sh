@@ -30,7 +30,7 @@ table() {
 words() {
   local name
   for name in $(cut -f1 "$folder/options.tsv" | uniq | grep -v ' '); do
-    "$program" "$name" --help | sed -nE "s/^(Usage:|  or: ) paceline $name \\[OPTION\\.\\.\\.\\] \\[?([a-z|]+)\\]?( .*)?$/\\2/p" | tr '|' '\n' | awk '!seen[$0]++' | paste -sd ' ' | sed -nE "s/(.+)/$name \\1/p"
+    "$program" "$name" --help | sed -E ':a;N;$!ba;s/\n {8,}/ /g' | sed -nE "s/^(Usage:|  or: ) paceline $name \\[OPTION\\.\\.\\.\\] \\[?([a-z|]+)\\]?( .*)?$/\\2/p" | tr '|' '\n' | awk '!seen[$0]++' | paste -sd ' ' | sed -nE "s/(.+)/$name \\1/p"
   done
 }
 

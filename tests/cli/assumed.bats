@@ -71,7 +71,7 @@ refuses() {
   platform=platforms/dgx-h100.xml strategy=pp=1,dp=8,tmp=1,mbs=1,zero=3
   local llama=(--model workloads/models/llama-3-8b.json --seq 4096)
   says "bf16 with fp8 products" "% of the products' work: layers' weights (" "stay bf16); the MFU counts each" -- "${llama[@]}" --fp8
-  says "bf16 with no fp8 products" "none of the products: it is for layers' weights" -- --model workloads/models/mlp-1b.json --dtype bf16 --fp8
+  says "bf16 with no fp8 products" "none of the products: it is for the weights of Transformers' layers" -- --model workloads/models/mlp-1b.json --dtype bf16 --fp8
   says "bf16 with no fp8 products" -- --model workloads/models/dlrm-516m.json --dtype bf16 --fp8 --strategy workloads/strategies/dlrm-rows.yaml
   for how in "" --as-program; do
     # shellcheck disable=SC2086

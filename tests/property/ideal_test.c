@@ -55,12 +55,17 @@ static void recomputation(pl_framework *own) {
   own->kernels.ends_recompute = false;
 }
 
+/* Parameters that are used again soon stay whole, and take memory. */
+static void gathers(pl_framework *own) {
+  own->gathers.reuse_parameters = 0;
+}
+
 static const struct {
   const char *name;
   void (*take_away)(pl_framework *own);
-} exceptions[] = {{"types", types},   {"optimizer", optimizer},
-                  {"loss", loss},     {"tensor_overlap", tensor_overlap},
-                  {"tokens", tokens}, {"recomputation", recomputation}};
+} exceptions[] = {
+    {"types", types},   {"optimizer", optimizer},         {"loss", loss},      {"tensor_overlap", tensor_overlap},
+    {"tokens", tokens}, {"recomputation", recomputation}, {"gathers", gathers}};
 enum { N_EXCEPTIONS = sizeof exceptions / sizeof exceptions[0] };
 
 /* ---- jobs ---- */
