@@ -120,7 +120,8 @@ static void check_one(subject *own, pl_lower_bounds *bounds, const pl_strategy *
                 own->job.bucket_bytes);
   if (row.fits && bound.shortfall_bytes > 0)
     fail_msg("%s fits, %.0f of %.0f bytes at stage %d, but %.0f were said to be missing at stage %d", text,
-             row.peak_mem_bytes, row.mem_capacity_bytes, row.peak_stage, bound.shortfall_bytes, bound.stage);
+             (double)row.peak_mem_bytes, (double)row.mem_capacity_bytes, row.peak_stage, bound.shortfall_bytes,
+             bound.stage);
   free(text);
   if (own->ratios != NULL && bound.time_s > 0) own->ratios[own->n_ratios++] = bound.time_s / row.iter_time_s;
   check_anywhere(bounds, &strategy, row.iter_time_s);

@@ -388,7 +388,7 @@ static pl_code ring(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op
   const pl_ir_mesh *mesh = &own->module->mesh;
   int32_t pieces = 1;
   double bytes = 0;
-  pl_ir_arrival nothing = {NULL}, round = {NULL};
+  pl_ir_arrival nothing = {.tasks = NULL}, round = {.tasks = NULL};
   for (int32_t axis = 0; axis < mesh->n_axes; axis++)
     if (pl_ir_op_has_name(op, "over", mesh->axes[axis].name)) pieces *= mesh->axes[axis].extent;
   for (int32_t i = 1; i < 3; i++)
