@@ -49,26 +49,15 @@ static pl_code read_overlap(const pl_document *document, const pl_node *root, pl
   return pl_profile_ratio(document, overlap, "communication", true, 100, &profile->overlap_communication, error);
 }
 
-/* Optional: nothing is known of it without the section. */
-static pl_code read_sustained(const pl_document *document, const pl_node *root, pl_device_profile *profile,
-                              pl_error *error) {
+/* A section that has a figure of computing alone. Optional: nothing is known of it without the section. */
+static pl_code read_compute(const pl_document *document, const pl_node *root, const char *key, bool may_be_zero,
+                            double *value, pl_error *error) {
   static const char *const known[] = {"compute", NULL};
-  if (pl_node_get(root, "sustained") == NULL) return PL_OK;
-  const pl_node *sustained;
-  PL_TRY(pl_profile_object(document, root, "sustained", &sustained, error));
-  PL_TRY(pl_profile_check_keys(document, sustained, known, error));
-  return pl_profile_ratio(document, sustained, "compute", false, 1, &profile->sustained_compute, error);
-}
-
-/* Optional, as above: how far devices of the type lie apart. */
-static pl_code read_spread(const pl_document *document, const pl_node *root, pl_device_profile *profile,
-                           pl_error *error) {
-  static const char *const known[] = {"compute", NULL};
-  if (pl_node_get(root, "spread") == NULL) return PL_OK;
-  const pl_node *spread;
-  PL_TRY(pl_profile_object(document, root, "spread", &spread, error));
-  PL_TRY(pl_profile_check_keys(document, spread, known, error));
-  return pl_profile_ratio(document, spread, "compute", true, 1, &profile->compute_spread, error);
+  if (pl_node_get(root, key) == NULL) return PL_OK;
+  const pl_node *section;
+  PL_TRY(pl_profile_object(document, root, key, &section, error));
+  PL_TRY(pl_profile_check_keys(document, section, known, error));
+  return pl_profile_ratio(document, section, "compute", may_be_zero, 1, value, error);
 }
 
 static pl_code check_provenance(const pl_document *document, const pl_node *root, pl_error *error) {
@@ -197,8 +186,8 @@ static pl_code read_profile(const pl_document *document, pl_arena *arena, pl_dev
   PL_TRY(read_efficiency(document, root, profile, error));
   PL_TRY(pl_profile_quantity(document, root, "launch_overhead", pl_parse_time, &profile->launch_overhead_s, error));
   PL_TRY(read_overlap(document, root, profile, error));
-  PL_TRY(read_sustained(document, root, profile, error));
-  PL_TRY(read_spread(document, root, profile, error));
+  PL_TRY(read_compute(document, root, "sustained", false, &profile->sustained_compute, error));
+  PL_TRY(read_compute(document, root, "spread", true, &profile->compute_spread, error));
   if (pl_node_get(root, "power") != NULL)
     PL_TRY(pl_profile_positive(document, root, "power", pl_parse_power, &profile->power_W, error));
   PL_TRY(check_provenance(document, root, error));
