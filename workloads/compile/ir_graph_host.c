@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "workloads/compile/ir_graph_state.h"
+#include "workloads/language/ir_work.h"
 
 static bool is_in_time(const pl_framework *framework) {
   return framework->launch.launch_s <= 0 && framework->launch.backward_launch_s <= 0 &&
@@ -17,7 +18,7 @@ static bool is_in_time(const pl_framework *framework) {
 /* Computing waits for all but the data group, whose collectives the host calls beside it, and those that run beside
  * products. */
 static pl_code add_meeting(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_load *load) {
-  bool ring = strncmp(pl_ir_row_at(op->row)->name, "ring_", 5) == 0;
+  bool ring = pl_ir_row_is_ring(pl_ir_row_at(op->row));
   bool meets = pl_ir_row_at(op->row)->effect == PL_IR_COLLECTIVE && !pl_ir_op_is(op, "shift");
   if (pl_ir_graph_is_leg(f, op) || pl_ir_graph_is_known(f, op)) return PL_OK;
   pl_ir_meeting meeting = {.axes = 0};
@@ -37,16 +38,6 @@ static bool is_grouped(const pl_ir_function *f, const pl_ir_op *op) {
   return pl_ir_op_is(op, "product") && !pl_ir_op_has_name(op, "over", experts) &&
          pl_ir_type_find(&f->values[op->inputs[0]].type, experts) >= 0 &&
          pl_ir_type_find(&f->values[op->inputs[1]].type, experts) >= 0;
-}
-
-/* Rounds of a ring of attention, each of which computes; 1: another op. */
-static int32_t rounds_of(const pl_ir_graphing *own, const pl_ir_op *op) {
-  const pl_ir_mesh *mesh = &own->module->mesh;
-  int32_t n = 1;
-  if (strncmp(pl_ir_row_at(op->row)->name, "ring_", 5) != 0) return 1;
-  for (int32_t axis = 0; axis < mesh->n_axes; axis++)
-    if (pl_ir_op_has_name(op, "over", mesh->axes[axis].name)) n *= mesh->axes[axis].extent;
-  return n;
 }
 
 /* Calls of a library: a grouped product is as many as there are experts (workloads/compile/host_floor.c says the same
@@ -96,7 +87,7 @@ static pl_code load_of(pl_ir_graphing *own, int32_t function, pl_category catego
         made->device_s[p] += inner->device_s[p];
       continue;
     }
-    int32_t rounds = rounds_of(own, op);
+    int32_t rounds = pl_ir_ring_devices(&own->module->mesh, op);
     if (pl_ir_graph_moves(op)) PL_TRY(add_meeting(own, f, op, made));
     if (pl_ir_graph_moves(op) && rounds == 1) continue;
     if (adds_shards(f, op, doing->ops[i])) continue;

@@ -3,6 +3,7 @@
 
 #include "workloads/compile/ir_graph_state.h"
 #include "workloads/cost/ir_cost.h"
+#include "workloads/language/ir_work.h"
 
 /* Behind casts, the op that makes what `op` moves. */
 static const pl_ir_op *source_of(const pl_ir_function *f, const pl_ir_op *op) {
@@ -386,11 +387,9 @@ static pl_code halo(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op
  * (n - 1) max(piece, send) + piece. Backward their gradients go with them, but for the last step home. */
 static pl_code ring(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op) {
   const pl_ir_mesh *mesh = &own->module->mesh;
-  int32_t pieces = 1;
+  const int32_t pieces = pl_ir_ring_devices(mesh, op);
   double bytes = 0;
   pl_ir_arrival nothing = {.tasks = NULL}, round = {.tasks = NULL};
-  for (int32_t axis = 0; axis < mesh->n_axes; axis++)
-    if (pl_ir_op_has_name(op, "over", mesh->axes[axis].name)) pieces *= mesh->axes[axis].extent;
   for (int32_t i = 1; i < 3; i++)
     bytes += pieces * pl_ir_type_local_bytes(mesh, &f->values[op->inputs[i]].type);
   if (op->n_outputs > 2) bytes *= 2;
@@ -420,7 +419,7 @@ pl_code pl_ir_graph_move(pl_ir_graphing *own, const pl_ir_function *f, const pl_
   if (pl_ir_op_is(op, "sum_classes")) return sum_classes(own, f, op, input, output);
   if (pl_ir_op_is(op, "shift")) return shift(own, f, op, input, output);
   if (strncmp(name, "halo", 4) == 0) return halo(own, f, op, input, output);
-  if (strncmp(name, "ring_", 5) != 0) {
+  if (!pl_ir_row_is_ring(pl_ir_row_at(op->row))) {
     if (output->tasks != NULL) return PL_OK; /* on its way since before */
     if (pl_ir_graph_is_leg(f, op) || pl_ir_graph_is_known(f, op) || pl_ir_graph_is_kept(own, f, op)) {
       *output = *input; /* the last leg sends it; nobody has to; it is there */

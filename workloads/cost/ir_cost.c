@@ -74,7 +74,7 @@ static bool is_free(const pl_ir_function *function, const pl_ir_op *op) {
   const pl_ir_row *row = pl_ir_row_at(op->row);
   for (int i = 0; names[i] != NULL; i++)
     if (strcmp(row->name, names[i]) == 0) return true;
-  bool rings = strncmp(row->name, "ring_", 5) == 0;
+  bool rings = pl_ir_row_is_ring(row);
   return row->effect == PL_IR_READS || row->effect == PL_IR_SENDS || row->effect == PL_IR_CALLS ||
          (row->effect == PL_IR_COLLECTIVE && !rings);
 }

@@ -55,7 +55,7 @@ static pl_code run_pure(pl_execution *own, pl_member *m, pl_frame *f, const pl_i
     f->values[value] = pl_holding_create(&m->crew, &f->function->values[value].type);
     if (f->values[value] == NULL) return pl_execution_no_memory(error);
   }
-  if (strncmp(row->name, "ring_", 5) == 0) {
+  if (pl_ir_row_is_ring(row)) {
     PL_TRY(pl_execution_run_ring(own, m, f, op, error));
   } else if (row->effect == PL_IR_COLLECTIVE && row->compute == NULL && own->options.peers != NULL) {
     PL_TRY(pl_remote_collective(own, m, f, op, error));

@@ -49,7 +49,7 @@ bool pl_read_is_view(const pl_reading *own, int32_t op) {
 bool pl_read_is_collective(const pl_reading *own, int32_t op) {
   if (op == PL_IR_NONE) return false;
   const pl_ir_row *row = pl_ir_row_at(pl_read_op(own, op)->row);
-  return row->effect == PL_IR_COLLECTIVE && row->compute == NULL && strncmp(row->name, "ring_", 5) != 0;
+  return row->effect == PL_IR_COLLECTIVE && row->compute == NULL && !pl_ir_row_is_ring(row);
 }
 
 bool pl_read_is_reduction(const pl_reading *own, int32_t op) {

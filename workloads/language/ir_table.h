@@ -164,6 +164,11 @@ static inline bool pl_ir_op_is(const pl_ir_op *op, const char *row) {
   return name[0] == row[0] && row[0] != 0 && name[1] == row[1] && strcmp(name, row) == 0;
 }
 
+/* Attention around a ring of devices, or back: it computes while it communicates. */
+static inline bool pl_ir_row_is_ring(const pl_ir_row *row) {
+  return strncmp(row->name, "ring_", 5) == 0;
+}
+
 /* The ops that an op launches: those of the kernel that it calls, or itself. */
 typedef struct pl_ir_launched_ops {
   const pl_ir_function *f;

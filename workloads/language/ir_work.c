@@ -9,18 +9,18 @@
 
 enum { OPERANDS_MAX = 64 };
 
-/* Devices of a ring, 1: it is none. Of a step each has a share of queries and one of keys. */
-static double ring_of(const pl_ir_mesh *mesh, const pl_ir_op *op) {
-  double n = 1;
-  for (int32_t axis = 0; axis < mesh->n_axes && strncmp(pl_ir_row_at(op->row)->name, "ring_", 5) == 0; axis++)
-    if (pl_ir_op_has_name(op, "over", mesh->axes[axis].name)) n *= (double)mesh->axes[axis].extent;
+int32_t pl_ir_ring_devices(const pl_ir_mesh *mesh, const pl_ir_op *op) {
+  int32_t n = 1;
+  if (!pl_ir_row_is_ring(pl_ir_row_at(op->row))) return 1;
+  for (int32_t axis = 0; axis < mesh->n_axes; axis++)
+    if (pl_ir_op_has_name(op, "over", mesh->axes[axis].name)) n *= mesh->axes[axis].extent;
   return n;
 }
 
-/* A device's part; around a ring all of the sequence, of which a window leaves what it leaves of no share. */
-static pl_ir_type local_of(const pl_ir_mesh *mesh, const pl_ir_op *op, const pl_ir_type *type) {
+/* A device's part, but all of the sequence that goes around: of it a window leaves what it leaves of no share. */
+static pl_ir_type around(const pl_ir_mesh *mesh, const pl_ir_op *op, const pl_ir_type *type) {
   pl_ir_type own = *type;
-  for (int32_t axis = 0; axis < mesh->n_axes && strncmp(pl_ir_row_at(op->row)->name, "ring_", 5) == 0; axis++)
+  for (int32_t axis = 0; axis < mesh->n_axes; axis++)
     if (pl_ir_op_has_name(op, "over", mesh->axes[axis].name) && own.on[axis] >= 0) own.on[axis] = PL_IR_SAME;
   return pl_ir_type_local(mesh, &own);
 }
@@ -28,16 +28,17 @@ static pl_ir_type local_of(const pl_ir_mesh *mesh, const pl_ir_op *op, const pl_
 double pl_ir_op_flops(const pl_ir_mesh *mesh, const pl_ir_function *function, const pl_ir_op *op) {
   const pl_ir_row *row = pl_ir_row_at(op->row);
   pl_ir_type inputs[OPERANDS_MAX], outputs[OPERANDS_MAX];
-  double n = 0;
+  double n = 0, ring = pl_ir_ring_devices(mesh, op); /* of whom a step has a share of queries and one of keys each */
   if (row->effect == PL_IR_CALLS) return 0;
   PL_ASSERT(op->n_inputs <= OPERANDS_MAX && op->n_outputs <= OPERANDS_MAX);
-  for (int32_t i = 0; i < op->n_inputs; i++)
-    inputs[i] = local_of(mesh, op, &function->values[op->inputs[i]].type);
+  for (int32_t i = 0; i < op->n_inputs; i++) {
+    const pl_ir_type *type = &function->values[op->inputs[i]].type;
+    inputs[i] = pl_ir_row_is_ring(row) ? around(mesh, op, type) : pl_ir_type_local(mesh, type);
+  }
   for (int32_t i = 0; i < op->n_outputs; i++) {
     outputs[i] = pl_ir_type_local(mesh, &function->values[op->first_output + i].type);
     n += pl_ir_type_elements(&outputs[i]);
   }
-  double ring = ring_of(mesh, op);
   return row->flops != NULL ? row->flops(op, inputs, outputs) / (ring * ring) : n;
 }
 

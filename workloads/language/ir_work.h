@@ -14,6 +14,8 @@ typedef struct pl_ir_work {
 
 /* FLOPs of an op on what one device of the mesh holds (the whole, without axes). */
 double pl_ir_op_flops(const pl_ir_mesh *mesh, const pl_ir_function *function, const pl_ir_op *op);
+/* Devices around which keys and values go, and rounds of it; 1: another op. */
+int32_t pl_ir_ring_devices(const pl_ir_mesh *mesh, const pl_ir_op *op);
 /* Bytes of its operands and results there. */
 double pl_ir_op_bytes(const pl_ir_mesh *mesh, const pl_ir_function *function, const pl_ir_op *op);
 /* Of products and attention what is narrow; 0: there are none. */

@@ -204,7 +204,7 @@ static void launch_op(pl_launching *own, int32_t index) {
     uint32_t kept = own->tensor[op->first_output] = is_in_softmax(own, op) ? PL_NONE : pl_launching_kept(own, op->path);
     if (kept != PL_NONE && own->last[op->first_output] == PL_IR_NONE && own->n_unread < PL_LAUNCHED_HELD)
       own->unread[own->n_unread++] = kept;
-  } else if (row->effect == PL_IR_COLLECTIVE && strncmp(row->name, "ring_", 5) != 0) {
+  } else if (row->effect == PL_IR_COLLECTIVE && !pl_ir_row_is_ring(row)) {
     if (is(op, "cut") || pl_launching_defers(own, op))
       pl_launching_share(own, index);
     else

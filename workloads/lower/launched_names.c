@@ -94,14 +94,13 @@ static const char *cast_name(const pl_launching *own, int32_t index) {
 
 /* ---- tokens on their way to experts and back ---- */
 
-static bool is_of_tokens(const pl_launching *own, int32_t value) {
-  const pl_ir_type *type = &own->f->values[value].type;
-  return pl_ir_type_find(type, pl_ir_name_of("x")) >= 0 && pl_ir_type_find(type, pl_ir_name_of("h")) >= 0;
+static bool is_routed(const pl_launching *own, int32_t value) {
+  return pl_ir_is_routed(&own->routing, &own->f->values[value].type);
 }
 
 /* Copies by their expert of what has come, and by the device that they go to of answers. NULL: another kernel. */
 static const char *sorting_name(const pl_launching *own, const pl_ir_op *op) {
-  if (!is(op, "copy") || !is_of_tokens(own, op->first_output)) return NULL;
+  if (!is(op, "copy") || !is_routed(own, op->first_output)) return NULL;
   int32_t maker = own->f->values[op->inputs[0]].op;
   bool came = maker != PL_IR_NONE && pl_ir_row_at(own->f->ops[maker].row)->effect == PL_IR_COLLECTIVE;
   bool forward = !own->backward || own->again[op - own->f->ops];
@@ -115,7 +114,7 @@ static const char *exchange_name(const pl_launching *own, const pl_ir_op *op) {
   bool to = pl_ir_op_has_name(op, "to", pl_ir_name_of("x")), from = pl_ir_op_has_name(op, "from", pl_ir_name_of("x"));
   bool forward = !own->backward || own->again[op - own->f->ops];
   if (!to && !from) return NULL;
-  if (!is_of_tokens(own, op->inputs[0])) return forward ? "routing_exchange" : "routing_exchange_backward";
+  if (!is_routed(own, op->inputs[0])) return forward ? "routing_exchange" : "routing_exchange_backward";
   if (forward) return to ? "dispatch" : "combine";
   return to ? "combine_backward" : "dispatch_backward";
 }
