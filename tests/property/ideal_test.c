@@ -174,7 +174,8 @@ static void nothing_shipped_is_faster(void **state) {
   for (int e = 0; e < N_EXCEPTIONS; e++)
     found.least[e] = 1;
   load_frameworks();
-  for (uint64_t d = 0; d < test_cases(N_DEVICES); d++) {
+  bool tries_all = test_cases(N_DEVICES) >= N_DEVICES;
+  for (int d = 0; d < (tries_all ? N_DEVICES : 1); d++) {
     pl_device_profile profile;
     pl_error error = PL_ERROR_INIT;
     char path[128];
@@ -201,7 +202,7 @@ static void nothing_shipped_is_faster(void **state) {
     print_message("%-15s faster than ideal %4u times, down to %.3f\n", exceptions[e].name, found.n_by[e],
                   found.least[e]);
   if (found.n_faster > 0) fail_msg("%u are faster than ideal", found.n_faster);
-  for (int e = 0; e < N_EXCEPTIONS; e++)
+  for (int e = 0; tries_all && e < N_EXCEPTIONS; e++) /* some exceptions show on the last device alone */
     if (found.n_by[e] == 0) fail_msg("nothing is faster by '%s': it is no exception", exceptions[e].name);
 }
 
