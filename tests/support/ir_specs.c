@@ -33,7 +33,7 @@ const ir_spec ir_specs[] = {
     {"gelu", "", {"bs"}, NULL}, {"silu", "", {"bs"}, NULL}, {"relu", "", {"bs"}, NULL}, {"tanh", "", {"bs"}, NULL},
     {"exp", "", {"bs"}, NULL}, {"log", "", {"+bs"}, NULL}, {"reciprocal", "", {"+bs"}, NULL},
     {"gelu_backward", "", {"bs", "sb"}, NULL}, {"silu_backward", "", {"bs", "bs"}, NULL},
-    {"relu_backward", "", {"bs", "bs"}, NULL}, {"tanh_backward", "", {"bs", "bs"}, NULL},
+    {"relu_backward", "", {"bs", "bs"}, NULL}, {"signs", "", {"bs"}, NULL}, {"tanh_backward", "", {"bs", "bs"}, NULL},
     {"sigmoid", "", {"bs"}, NULL}, {"softplus", "", {"bs"}, NULL},
     {"sigmoid_backward", "", {"bs", "bs"}, NULL}, {"softplus_backward", "", {"bs", "sb"}, NULL},
     {"state_space_scan", "over=s, chunk=2", {"bsgrd", "bsgr", "gr", "bsgn", "nbsg", "gr"}, NULL},

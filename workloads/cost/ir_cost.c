@@ -11,7 +11,7 @@ static const pl_ir_type *type_of(const pl_ir_function *function, int32_t value) 
 }
 
 static pl_dtype dtype_of(const pl_ir_type *type) {
-  return type->element == PL_IR_I32 ? PL_DTYPE_FP32 : (pl_dtype)type->element;
+  return pl_ir_element_is_number((pl_ir_element)type->element) ? (pl_dtype)type->element : PL_DTYPE_FP32;
 }
 
 static pl_ir_type local(const pl_ir_mesh *mesh, const pl_ir_function *function, int32_t value) {

@@ -6,7 +6,7 @@
 enum { OPERANDS_MAX = 64 };
 
 static bool is_number(const pl_ir_type *type) {
-  return type->element != PL_IR_I32;
+  return pl_ir_element_is_number((pl_ir_element)type->element);
 }
 
 static const char *gradient_name(const pl_draft *draft, const char *name) {

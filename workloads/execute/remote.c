@@ -5,7 +5,7 @@
 #include <string.h>
 
 bool pl_remote_is_narrow(const pl_execution *own, const pl_ir_type *type) {
-  return own->options.single && type->element != PL_IR_I32;
+  return own->options.single && pl_ir_element_is_number((pl_ir_element)type->element);
 }
 
 static pl_code group_along(pl_execution *own, const bool along[PL_IR_AXES_MAX], pl_peer_group *group, uint32_t *at,

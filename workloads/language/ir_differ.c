@@ -14,7 +14,7 @@ int32_t pl_ir_differ_value(pl_ir_differ *differ, int32_t value) {
 
 bool pl_ir_differ_wants(const pl_ir_differ *differ, const pl_ir_op *op, int32_t k) {
   const pl_ir_value *value = &differ->forward->values[op->inputs[k]];
-  if (value->type.element == PL_IR_I32) return false;
+  if (!pl_ir_element_is_number((pl_ir_element)value->type.element)) return false;
   return value->op == PL_IR_NONE || !pl_ir_op_is(&differ->forward->ops[value->op], "input");
 }
 

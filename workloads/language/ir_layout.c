@@ -73,7 +73,7 @@ int32_t pl_ir_ways_of(const pl_ir_op *op, const pl_ir_type *inputs, const pl_ir_
   if (row->linear == PL_IR_LINEAR_JOINT && op->n_inputs > 0)
     ways[n++] = (pl_ir_way){.kind = PL_IR_PARTIAL, .partial = -1};
   for (int32_t i = 0; i < op->n_inputs && n < PL_IR_WAYS_MAX; i++)
-    if (is_linear_in(row, op, i) && inputs[i].element != PL_IR_I32)
+    if (is_linear_in(row, op, i) && pl_ir_element_is_number((pl_ir_element)inputs[i].element))
       ways[n++] = (pl_ir_way){.kind = PL_IR_PARTIAL, .partial = (int8_t)i};
   for (int32_t i = 0; i < op->n_inputs; i++)
     for (int32_t j = 0; j < inputs[i].rank; j++)

@@ -18,9 +18,10 @@ const char *pl_ir_shape_text(const pl_ir_type *type, char text[PL_IR_SHAPE_TEXT_
 }
 
 pl_code pl_ir_operand_is_number(const pl_ir_op *op, const pl_ir_type *inputs, int32_t k, pl_error *error) {
-  if (inputs[k].element != PL_IR_I32) return PL_OK;
-  return pl_fail(error, PL_BAD_INPUT, "operand %d of %s is i32, which cannot be computed with", k + 1,
-                 pl_ir_op_name(op));
+  pl_ir_element element = (pl_ir_element)inputs[k].element;
+  if (pl_ir_element_is_number(element)) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT, "operand %d of %s is %s, which cannot be computed with", k + 1, pl_ir_op_name(op),
+                 pl_ir_element_name(element));
 }
 
 pl_code pl_ir_operand_is_integer(const pl_ir_op *op, const pl_ir_type *inputs, int32_t k, pl_error *error) {

@@ -71,9 +71,9 @@ static pl_code check_gradient(const pl_ir_op *op, const pl_ir_type *dy, const pl
 static pl_code check_backward(const pl_ir_op *op, const pl_ir_type *x, const pl_ir_type *w, const pl_ir_type *dy,
                               pl_ir_type *written, pl_error *error) {
   pl_ir_type y;
-  if (written->element == PL_IR_I32)
-    return pl_fail(error, PL_BAD_INPUT, "result of %s is written as i32, which cannot be computed with",
-                   pl_ir_op_name(op));
+  if (!pl_ir_element_is_number((pl_ir_element)written->element))
+    return pl_fail(error, PL_BAD_INPUT, "result of %s is written as %s, which cannot be computed with",
+                   pl_ir_op_name(op), pl_ir_element_name((pl_ir_element)written->element));
   PL_TRY(infer_types(op, x, w, &y, error));
   *written = pl_ir_type_whole(written);
   return check_gradient(op, dy, &y, error);

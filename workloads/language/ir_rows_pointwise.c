@@ -26,6 +26,21 @@ static pl_code backward_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_i
   return PL_OK;
 }
 
+/* The derivative of an activation whose result's sign says all: of that result, or of its signs alone. */
+static pl_code let_through_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
+  if (inputs[0].element != PL_IR_BIT) return backward_infer(op, inputs, outputs, error);
+  PL_TRY(pl_ir_operand_is_number(op, inputs, 1, error));
+  PL_TRY(pl_ir_operands_match(op, inputs, 0, 1, error));
+  outputs[0] = pl_ir_type_whole(&inputs[1]);
+  return PL_OK;
+}
+
+static pl_code signs_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
+  PL_TRY(unary_infer(op, inputs, outputs, error));
+  outputs[0].element = PL_IR_BIT;
+  return PL_OK;
+}
+
 static pl_code reduce_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
   PL_TRY(pl_ir_operand_is_number(op, inputs, 0, error));
   PL_TRY(pl_ir_operand_has_names(op, inputs, 0, "over", error));
@@ -90,8 +105,9 @@ static pl_code cast_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_ty
   if (copies < 1 || copies > 2)
     return pl_fail(error, PL_BAD_INPUT, "copies=%" PRId64 " of cast: 1, or 2 with the transposed one", copies);
   if (scaled < 0 || scaled > 1) return pl_fail(error, PL_BAD_INPUT, "scaled=%" PRId64 " of cast: 0 or 1", scaled);
-  if (element == PL_IR_I32)
-    return pl_fail(error, PL_BAD_INPUT, "result of cast is written as i32: only numbers to compute with can be made");
+  if (!pl_ir_element_is_number(element))
+    return pl_fail(error, PL_BAD_INPUT, "result of cast is written as %s: only numbers to compute with can be made",
+                   pl_ir_element_name(element));
   outputs[0] = pl_ir_type_whole(&outputs[0]);
   return PL_OK;
 }
@@ -122,6 +138,9 @@ static double larger(double a, double b) {
 static double above_zero(double a) {
   return a < 0 ? 0 : a;
 }
+static double is_above_zero(double a) {
+  return a > 0;
+}
 static double inverse(double a) {
   return 1 / a;
 }
@@ -141,6 +160,7 @@ COMPUTE_ONE(silu, pl_ir_silu)
 COMPUTE_ONE(sigmoid, pl_ir_sigmoid)
 COMPUTE_ONE(softplus, pl_ir_softplus)
 COMPUTE_ONE(relu, above_zero)
+COMPUTE_ONE(signs, is_above_zero)
 COMPUTE_ONE(tanh, tanh)
 COMPUTE_ONE(exp, exp)
 COMPUTE_ONE(log, log)
@@ -375,9 +395,20 @@ const pl_ir_row pl_ir_rows_pointwise[] = {
      .meaning = "dy times the sigmoid of a",
      BACKWARD,
      .compute = softplus_backward_compute},
+    {.name = "signs",
+     .meaning = "whether a is above 0, a bit for each",
+     .least_inputs = 1,
+     .most_inputs = 1,
+     .n_outputs = 1,
+     .infer = signs_infer,
+     .compute = signs_compute},
     {.name = "relu_backward",
-     .meaning = "dy where y, the output of relu, is above 0",
-     BACKWARD,
+     .meaning = "dy where y, the output of relu, is above 0; y may be its signs",
+     .least_inputs = 2,
+     .most_inputs = 2,
+     .n_outputs = 1,
+     .linear = PL_IR_LINEAR_LAST,
+     .infer = let_through_infer,
      .compute = relu_backward_compute},
     {.name = "tanh_backward",
      .meaning = "dy (1 - y^2), y the output of tanh",

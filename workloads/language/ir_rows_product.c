@@ -11,7 +11,7 @@
 static pl_code said_element(const pl_ir_op *op, const char *attribute, uint8_t *element, pl_error *error) {
   pl_ir_element said;
   if (pl_ir_attribute_find(op, attribute) == NULL) return PL_OK;
-  if (!pl_ir_element_of(pl_ir_text_of(op, attribute), &said) || said == PL_IR_I32)
+  if (!pl_ir_element_of(pl_ir_text_of(op, attribute), &said) || !pl_ir_element_is_number(said))
     return pl_fail(error, PL_BAD_INPUT,
                    "%s=\"%.32s\" of product is no type to compute in: fp32, tf32, fp16, bf16, fp8, fp4", attribute,
                    pl_ir_text_of(op, attribute));

@@ -13,8 +13,9 @@ static pl_ir_name over_of(const pl_ir_op *op) {
 
 static pl_code infer_constant(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
   (void)op, (void)inputs;
-  if (outputs[0].element != PL_IR_I32) return PL_OK;
-  return pl_fail(error, PL_BAD_INPUT, "the result of constant cannot be i32");
+  pl_ir_element element = (pl_ir_element)outputs[0].element;
+  if (pl_ir_element_is_number(element)) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT, "the result of constant cannot be %s", pl_ir_element_name(element));
 }
 
 /* `small` is a part of `large`, from place `first` of dimension `over` on. */

@@ -45,8 +45,16 @@ static pl_code number_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_
 static pl_code written_number_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs,
                                     pl_error *error) {
   (void)inputs;
-  if (outputs[0].element != PL_IR_I32) return PL_OK;
-  return pl_fail(error, PL_BAD_INPUT, "the result of %s is written as i32: it needs to be a number to compute with",
+  pl_ir_element element = (pl_ir_element)outputs[0].element;
+  if (pl_ir_element_is_number(element)) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT, "the result of %s is written as %s: it needs to be a number to compute with",
+                 pl_ir_op_name(op), pl_ir_element_name(element));
+}
+
+static pl_code input_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_type *outputs, pl_error *error) {
+  (void)inputs;
+  if (outputs[0].element != PL_IR_BIT) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT, "the result of %s is written as bit: data are numbers to compute with, or i32",
                  pl_ir_op_name(op));
 }
 
@@ -94,6 +102,7 @@ const pl_ir_row pl_ir_rows_state[] = {
                      "of buckets of distances: from which on all are in the last one"},
                     {"zigzag", PL_IR_INTEGER, false, "context ranks whose order of chunks the sequence is in; 1"}},
      .layout = held,
+     .infer = input_infer,
      .flops = pl_ir_no_flops},
     {.name = "param",
      .kernels = PL_IR_KERNELS_NONE,

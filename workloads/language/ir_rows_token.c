@@ -13,9 +13,9 @@
 /* The written type of a result has dimension `over`, and else those of `rest`. */
 static pl_code check_written(const pl_ir_op *op, pl_ir_type *written, const pl_ir_type *rest, pl_error *error) {
   char text[PL_IR_SHAPE_TEXT_BYTES];
-  if (written->element == PL_IR_I32)
-    return pl_fail(error, PL_BAD_INPUT, "result of %s is written as i32, which cannot be computed with",
-                   pl_ir_op_name(op));
+  if (!pl_ir_element_is_number((pl_ir_element)written->element))
+    return pl_fail(error, PL_BAD_INPUT, "result of %s is written as %s, which cannot be computed with",
+                   pl_ir_op_name(op), pl_ir_element_name((pl_ir_element)written->element));
   pl_ir_name over = pl_ir_one_name_of(op, "over");
   if (pl_ir_type_find(written, over) < 0)
     return pl_fail(error, PL_BAD_INPUT, "over=%s of %s is no dimension of its result, which is %s", over.text,

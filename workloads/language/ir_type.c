@@ -6,11 +6,11 @@
 #include "core/base/status.h"
 
 const char *pl_ir_element_name(pl_ir_element element) {
-  return element == PL_IR_I32 ? "i32" : pl_dtype_name((pl_dtype)element);
+  return element == PL_IR_I32 ? "i32" : element == PL_IR_BIT ? "bit" : pl_dtype_name((pl_dtype)element);
 }
 
 double pl_ir_element_bytes(pl_ir_element element) {
-  return element == PL_IR_I32 ? 4 : pl_dtype_bytes((pl_dtype)element);
+  return element == PL_IR_I32 ? 4 : element == PL_IR_BIT ? 0.125 : pl_dtype_bytes((pl_dtype)element);
 }
 
 bool pl_ir_element_of(const char *name, pl_ir_element *element) {

@@ -31,12 +31,17 @@ typedef enum pl_ir_element {
   PL_IR_F8 = PL_DTYPE_FP8,
   PL_IR_F4 = PL_DTYPE_FP4,
   PL_IR_I32 = PL_DTYPE_COUNT, /* token ids, positions */
+  PL_IR_BIT,                  /* yes or no: signs that a derivative needs */
   PL_IR_ELEMENT_COUNT
 } pl_ir_element;
 
 /* "fp32", "bf16", "i32" ...: pl_dtype_name's words. */
 const char *pl_ir_element_name(pl_ir_element element);
 double pl_ir_element_bytes(pl_ir_element element);
+/* Whether it can be computed with. */
+static inline bool pl_ir_element_is_number(pl_ir_element element) {
+  return element < PL_IR_I32;
+}
 /* Whether only products are computed in it. */
 static inline bool pl_ir_element_is_narrow(pl_ir_element element) {
   return element == PL_IR_F8 || element == PL_IR_F4;
