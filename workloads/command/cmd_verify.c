@@ -225,6 +225,7 @@ static pl_code take_distributed(const verify_request *in, verify_job *own, pl_ar
   if (in->framework != NULL) {
     PL_TRY(pl_framework_load(in->framework, arena, &framework, error));
     job.flash = framework.kernels.flash;
+    job.dtype = PL_DTYPE_BF16; /* what most profiles are about; values are numbers of 64 bits whatever a type says */
   }
   PL_TRY(
       own->by_tree
