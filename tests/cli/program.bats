@@ -124,6 +124,30 @@ refused() { # FROM TO MESSAGE LINE CARET
   [[ ${lines[-1]} == "equal: "* ]]
 }
 
+@test "a batch norm is one kernel with its ReLU, and with the addition between them, where the framework has it so" {
+  cat >"$BATS_TEST_TMPDIR/net.json" <<'END'
+{"model_type": "cnn", "name": "tiny-resnet", "image": [3, 16, 16], "norm": "batch",
+ "blocks": ["conv 4 3x3/2, max 3/2", "[conv 4 1x1, conv 4 3x3, conv 8 1x1]*2", "[conv 4 1x1, conv 4 3x3/2, conv 16 1x1]",
+            "(conv 2 1x1 | average 3, conv 3 1x1)", "mean, linear 8"]}
+END
+  sed 's/"kernels": {/"kernels": {"fused_batch_norm": true,/' workloads/frameworks/torch-ddp.json >"$BATS_TEST_TMPDIR/fused.json"
+  job="--model $BATS_TEST_TMPDIR/net.json --gbs 8 --strategy pp=1,dp=2,tmp=1,mbs=2"
+  for recompute in none full; do
+    run -0 "$PACELINE" verify $job,recompute=$recompute --framework "$BATS_TEST_TMPDIR/fused.json"
+    [[ $output == *$'\nequal: '* ]]
+  done
+  kernels() { "$PACELINE" program print $job --level kernels --framework "$@"; }
+  kernels "$BATS_TEST_TMPDIR/fused.json" -o "$BATS_TEST_TMPDIR/net.plir"
+  run -0 "$PACELINE" program check "$BATS_TEST_TMPDIR/net.plir"
+  # 12 norms with a ReLU, 3 of them behind an addition; the two of shortcuts with a convolution stand by themselves
+  [ "$(grep -c '= signs(' "$BATS_TEST_TMPDIR/net.plir")" = 12 ]
+  [ "$(grep -c '= relu_backward(%.*signs' "$BATS_TEST_TMPDIR/net.plir")" = 12 ]
+  [ "$(grep -c '^  keep "relu[.0-9]*"' "$BATS_TEST_TMPDIR/net.plir")" = 7 ] # the others are read by nobody else
+  [ "$(kernels torch-ddp | grep -c 'signs')" = 0 ]
+  [ "$(kernels "$BATS_TEST_TMPDIR/fused.json" --dtype fp32 | grep -c 'signs')" = 0 ]
+  run -0 "$PACELINE" simulate --program "$BATS_TEST_TMPDIR/net.plir" --platform hc1 --framework "$BATS_TEST_TMPDIR/fused.json" --json
+}
+
 @test "the optimizer is the framework's, and so is attention" {
   job="--model tiny-gpt2 --gbs 8 --seq 8 --strategy pp=1,dp=2,tmp=1,mbs=2 --framework distir"
   run -0 "$PACELINE" program print $job -o "$BATS_TEST_TMPDIR/sgd.plir"

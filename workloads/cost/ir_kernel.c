@@ -173,6 +173,12 @@ static bool is_step_of_norm(const pl_ir_launch *own, const pl_framework *framewo
   return norm && !framework->kernels.fuses_norm && pl_ir_launch_find(own, "cast") != NULL;
 }
 
+/* Batch norm and its ReLU in one kernel. */
+static bool is_normed_relu(const pl_ir_launch *own) {
+  return (pl_ir_launch_find(own, "batch_norm") != NULL && pl_ir_launch_find(own, "relu") != NULL) ||
+         (pl_ir_launch_find(own, "batch_norm_backward") != NULL && pl_ir_launch_find(own, "relu_backward") != NULL);
+}
+
 static pl_op_kind kind_of(const pl_ir_launch *own, const pl_framework *framework) {
   static const struct {
     const char *row;
@@ -184,7 +190,7 @@ static pl_op_kind kind_of(const pl_ir_launch *own, const pl_framework *framework
                {"maximum", PL_OP_CROSS_ENTROPY},  {"exp", PL_OP_CROSS_ENTROPY},
                {"place", PL_OP_CROSS_ENTROPY},    {"embedding_backward", PL_OP_EMBEDDING},
                {"embedding", PL_OP_EMBEDDING}};
-  if (is_step_of_norm(own, framework)) return PL_OP_ELEMENTWISE;
+  if (is_step_of_norm(own, framework) || is_normed_relu(own)) return PL_OP_ELEMENTWISE;
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
     if (pl_ir_launch_find(own, kinds[i].row) != NULL) {
       bool positions = kinds[i].kind == PL_OP_EMBEDDING &&
@@ -244,10 +250,18 @@ static bool is_in_launch_of_norm(const pl_ir_launch *own, const pl_framework *fr
          pl_ir_launch_find(own, "rms_norm") == NULL && pl_ir_launch_find(own, "rms_norm_backward") == NULL;
 }
 
+/* Of what it reads first, but for signs. NULL: it reads nothing. */
+static const pl_ir_type *first_type(const pl_ir_launch *own) {
+  int32_t i = 0;
+  while (i < own->n_inputs && pl_ir_launch_type(own, own->inputs[i])->element == PL_IR_BIT)
+    i++;
+  return i < own->n_inputs ? pl_ir_launch_type(own, own->inputs[i]) : NULL;
+}
+
 static bool describe(const pl_ir_launch *own, const pl_framework *framework, pl_category category, pl_op *kernel,
                      pl_chain_step *step) {
   if (pl_ir_launch_is_nothing(own)) return false;
-  const pl_ir_type *first = own->n_inputs > 0 ? pl_ir_launch_type(own, own->inputs[0]) : NULL;
+  const pl_ir_type *first = first_type(own);
   const pl_ir_op *copy = pl_ir_launch_find(own, "copy");
   uint8_t element = first == NULL || first->element == PL_IR_I32 ? (uint8_t)PL_IR_F32 : first->element;
   *kernel = (pl_op){.name = pl_ir_row_at(own->ops[0].row)->name,

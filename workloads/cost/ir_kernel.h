@@ -4,8 +4,9 @@
  * It reads what it is handed and writes what it gives, once; what stays inside does not touch memory. Besides: a
  * gradient buffer that it adds to is read and written; a dropout writes its mask, or reads it, a byte an element; of a
  * table in which it looks up rows it reads those rows; the gradient of a table is set to zero, and its rows are added
- * to; batch norm reads its pictures twice. Integers (token ids, positions) are not counted. Products with the same
- * first operand are one with all of their columns, products whose results are added up one with all of their depths.
+ * to; batch norm reads its pictures twice, but for one that is a kernel with its ReLU. Integers (token ids, positions)
+ * are not counted. Products with the same first operand are one with all of their columns, products whose results are
+ * added up one with all of their depths.
  */
 #ifndef PL_WORKLOADS_IR_KERNEL_H
 #define PL_WORKLOADS_IR_KERNEL_H

@@ -94,7 +94,8 @@ static double more_of_cast(const pl_ir_launch *own, const pl_ir_op *op) {
 
 static double traffic(const pl_ir_launch *own) {
   double bytes = 0;
-  bool positions = false;
+  bool positions = false,
+       relu = pl_ir_launch_find(own, "relu") != NULL || pl_ir_launch_find(own, "relu_backward") != NULL;
   for (int32_t i = 0; i < own->n_inputs; i++)
     bytes += read_bytes(own, own->inputs[i]);
   for (int32_t i = 0; i < own->n_outputs; i++)
@@ -109,8 +110,9 @@ static double traffic(const pl_ir_launch *own) {
     if (is(op, "accumulate") && !positions) bytes += accumulated_bytes(own, op);
     if (is(op, "dropout")) bytes += pl_ir_launch_elements(own, op->first_output); /* the mask */
     if (is(op, "cast")) bytes += more_of_cast(own, op);
-    if (is(op, "batch_norm")) bytes += pl_ir_launch_bytes(own, op->inputs[0]);
-    if (is(op, "batch_norm_backward")) bytes += 2 * pl_ir_launch_bytes(own, op->inputs[2]);
+    /* Mean and variance first; what is one kernel with its ReLU keeps what it reads on chip. */
+    if (is(op, "batch_norm") && !relu) bytes += pl_ir_launch_bytes(own, op->inputs[0]);
+    if (is(op, "batch_norm_backward") && !relu) bytes += 2 * pl_ir_launch_bytes(own, op->inputs[2]);
   }
   return bytes;
 }

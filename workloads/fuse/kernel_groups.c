@@ -122,5 +122,6 @@ void pl_kernel_groups_find(pl_kernel_finding *own) {
   pl_kernel_sweeps(own);
   pl_kernel_losses(own);
   pl_kernel_cores(own);
+  pl_kernel_batch_norms(own);
   pl_kernel_views(own);
 }

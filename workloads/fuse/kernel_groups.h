@@ -58,11 +58,12 @@ bool pl_kernel_same_type(const pl_kernel_finding *own, int32_t a, int32_t b);
 /* ---- patterns ---- */
 /* All of them, in their order. */
 void pl_kernel_groups_find(pl_kernel_finding *own);
-void pl_kernel_products(pl_kernel_finding *own);  /* kernel_products.c */
-void pl_kernel_gradients(pl_kernel_finding *own); /* kernel_gradients.c */
-void pl_kernel_sweeps(pl_kernel_finding *own);    /* kernel_sweeps.c */
-void pl_kernel_losses(pl_kernel_finding *own);    /* kernel_losses.c */
-void pl_kernel_cores(pl_kernel_finding *own);     /* kernel_core.c */
+void pl_kernel_products(pl_kernel_finding *own);    /* kernel_products.c */
+void pl_kernel_gradients(pl_kernel_finding *own);   /* kernel_gradients.c */
+void pl_kernel_sweeps(pl_kernel_finding *own);      /* kernel_sweeps.c */
+void pl_kernel_losses(pl_kernel_finding *own);      /* kernel_losses.c */
+void pl_kernel_cores(pl_kernel_finding *own);       /* kernel_core.c */
+void pl_kernel_batch_norms(pl_kernel_finding *own); /* kernel_batch_norm.c */
 /* What stands between members of a group, and what only scales for one: behind all others. */
 void pl_kernel_views(pl_kernel_finding *own);
 

@@ -172,6 +172,7 @@ bool pl_step_keeps_otherwise(pl_kernel_stepping *own, int32_t index, int32_t *ma
   bool remakes = pl_framework_fuses_gate(own->options->framework), reads = pl_step_is(own, index, "kept");
   pl_kernel_remade of;
   if (copy_of_loss(own, index, made) || copy_of_norm(own, index, made) || copy_of_square(own, index, made)) return true;
+  if (pl_step_keeps_signs(own, index)) return true;
   if (remakes && pl_step_is(own, index, "keep") && pl_kernel_is_remade(own->finding.read.f, op, &of)) return true;
   if (remakes && reads && pl_kernel_remade_of(own->from, own->finding.read.f, op, &of)) {
     *made = remake(own, op, &of);
@@ -244,4 +245,8 @@ void pl_step_remake_inputs(pl_kernel_stepping *own, int32_t index, int32_t befor
     before[i] = own->map[value];
     own->map[value] = remade;
   }
+  int32_t signs = pl_step_read_signs(own, index);
+  if (signs == PL_IR_NONE) return;
+  before[0] = own->map[op->inputs[0]];
+  own->map[op->inputs[0]] = signs;
 }

@@ -59,6 +59,12 @@ bool pl_step_keeps_otherwise(pl_kernel_stepping *own, int32_t index, int32_t *ma
  * an op that is written, what it reads instead. */
 void pl_step_remake_inputs(pl_kernel_stepping *own, int32_t index, int32_t before[PL_STEP_INPUTS]);
 
+/* Of a ReLU that is one kernel with its batch norm the signs of the result are kept, written besides by `keep`, and the
+ * result itself where something else reads it. True: what stands there is not. kernel_batch_norm.c */
+bool pl_step_keeps_signs(pl_kernel_stepping *own, int32_t index);
+/* Of its derivative: the signs that it reads instead of the result, kept or made again; PL_IR_NONE: another op. */
+int32_t pl_step_read_signs(pl_kernel_stepping *own, int32_t index);
+
 /* A value that is kept beside another one, under its path and a word more; and the same read again. */
 void pl_step_keep_part(pl_kernel_stepping *own, const pl_ir_op *keep, const char *part, int32_t value);
 int32_t pl_step_kept_part(pl_kernel_stepping *own, const pl_ir_op *kept, const char *part, const pl_ir_type *type);

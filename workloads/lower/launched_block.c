@@ -13,9 +13,8 @@
 #include "workloads/lower/lowering.h"
 
 bool pl_block_is_launched(const pl_model *model, pl_block_kind kind, const pl_block_shard *shard) {
-  /* Layers are of their part; a batch norm with its ReLU is one kernel on the walk alone. */
-  bool fuses = kind == PL_BLOCK_CHAIN && pl_framework_or_ideal(shard->framework)->kernels.fuses_batch_norm;
-  if (model->unlike.parts != NULL) return kind != PL_BLOCK_LAYER && !fuses;
+  (void)shard;
+  if (model->unlike.parts != NULL) return kind != PL_BLOCK_LAYER; /* layers are of their part */
   if (kind == PL_BLOCK_EMBEDDING || kind == PL_BLOCK_FINAL_NORM || kind == PL_BLOCK_HEAD || kind == PL_BLOCK_LOSS)
     return true;
   return kind == PL_BLOCK_LAYER || kind == PL_BLOCK_EXPERT_LAYER;
