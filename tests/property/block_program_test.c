@@ -22,7 +22,6 @@
 #include "tests/support/random.h"
 #include "workloads/ir/model.h"
 #include "workloads/lower/block_program.h"
-#include "workloads/lower/launched_block.h"
 
 enum { TENSORS = 256 };
 
@@ -91,11 +90,10 @@ static pl_block_program take(const pl_model *model, pl_block_kind kind, pl_block
 }
 
 /* Of what attention computes back, how much its derivative is: scores are made once more, as wide as queries and keys
- * are, as their gradients; two are as wide as values. The walk knows one width. */
-static double derivative_of_attention(const pl_model *model, pl_block_kind kind, const pl_block_shard *shard) {
+ * are, as their gradients; two are as wide as values. */
+static double derivative_of_attention(const pl_model *model) {
   double d = (double)model->attention.head_size;
-  bool latent = model->attention.kv_rank > 0 && pl_block_is_launched(model, kind, shard);
-  double e = latent ? (double)model->attention.value_size : d;
+  double e = model->attention.kv_rank > 0 ? (double)model->attention.value_size : d;
   return 2 * (d + e) / (3 * d + 2 * e);
 }
 
@@ -121,7 +119,7 @@ static void expect(const char *what, double value, double wanted) {
 
 static void check_products(const pl_model *model, const pl_block_program *split, const pl_block_program *whole,
                            pl_block_kind kind, pl_block_shard shard) {
-  double derivative = derivative_of_attention(model, kind, &shard);
+  double derivative = derivative_of_attention(model);
   double forward = products(whole->forward, PL_CATEGORY_FORWARD, derivative);
   double ranks = shard.tmp * (shard.cp > 1 ? shard.cp : 1);
   expect("forward, all ranks", ranks * products(split->forward, PL_CATEGORY_FORWARD, derivative), forward);
@@ -456,7 +454,6 @@ static pl_model random_expert_model(uint64_t *state) {
 static void check_exchanges(const pl_model *model, const pl_block_program *program, pl_block_shard shard) {
   const pl_op_list lists[] = {program->forward, program->backward};
   double tokens = (double)shard.mbs * (double)shard.seq / (shard.tmp * shard.cp) * (double)model->moe.topk;
-  bool launched = pl_block_is_launched(model, PL_BLOCK_EXPERT_LAYER, &shard); /* else no weights are sent */
   for (int pass = 0; pass < 2; pass++) {
     int n = 0, n_weights = 0;
     for (uint32_t i = 0; i < lists[pass].n_ops; i++) {
@@ -470,9 +467,9 @@ static void check_exchanges(const pl_model *model, const pl_block_program *progr
     }
     bool again = pass == 1 && shard.recompute >= PL_RECOMPUTE_FULL;
     bool read = model->norms.sandwich_norms || model->dropout.hidden_dropout; /* answers that are made again */
-    int back = launched && shard.recompute == PL_RECOMPUTE_ALTERNATE && !read ? 0 : 1;
+    int back = shard.recompute == PL_RECOMPUTE_ALTERNATE && !read ? 0 : 1;
     assert_int_equal(n, shard.ep > 1 ? 2 + (again ? 1 + back : 0) : 0);
-    assert_int_equal(n_weights, launched && shard.ep > 1 ? 1 + again : 0);
+    assert_int_equal(n_weights, shard.ep > 1 ? 1 + again : 0);
   }
 }
 
@@ -526,10 +523,8 @@ static void test_experts(void **state) {
     one.sp = false;
     pl_block_program split = take(&model, PL_BLOCK_EXPERT_LAYER, shard, &arena),
                      whole = take(&model, PL_BLOCK_EXPERT_LAYER, one, &arena);
-    bool alike = pl_block_is_launched(&model, PL_BLOCK_EXPERT_LAYER, &shard) ==
-                 pl_block_is_launched(&model, PL_BLOCK_EXPERT_LAYER, &one); /* else parameters have other names */
     check_products(&model, &split, &whole, PL_BLOCK_EXPERT_LAYER, shard);
-    if (alike) check_parameters(&split, &whole, shard);
+    check_parameters(&split, &whole, shard);
     expect("parameters", whole.parameters, pl_model_block_parameters(&model, 3));
     check_data_flow(&split);
     check_gradients(&split);

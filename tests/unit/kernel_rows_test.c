@@ -1,34 +1,53 @@
-/* Every row of the op table says which kernels it becomes, and something lowers them; rows that move no data by
- * themselves are no kernel of their own. */
+/* What rows of the op table launch by themselves, and what frameworks call the kernels of a block. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include <stdio.h>
 #include <string.h>
 #include <cmocka.h>
 
-#include "workloads/lower/lowering.h"
+#include "workloads/language/ir_table.h"
+#include "workloads/lower/kernel_names.h"
 
-static void all_rows_are_lowered(void **state) {
+static uint8_t launches(const char *row) {
+  return pl_ir_row_at(pl_ir_row_of(row))->launches;
+}
+
+static void rows_say_what_they_launch(void **state) {
   (void)state;
-  bool is_used[256] = {false};
+  bool is_used[PL_IR_LAUNCHES_CONVOLUTION + 1] = {false};
   for (int32_t i = 0; i < pl_ir_n_rows(); i++) {
-    assert_non_null(pl_lowers_of((pl_ir_kernel_kind)pl_ir_row_at(i)->kernels));
-    is_used[pl_ir_row_at(i)->kernels] = true;
+    assert_true(pl_ir_row_at(i)->launches <= PL_IR_LAUNCHES_CONVOLUTION);
+    is_used[pl_ir_row_at(i)->launches] = true;
   }
-  for (int kernels = PL_IR_KERNELS_SWEEP; kernels <= PL_IR_KERNELS_CAST; kernels++)
-    assert_true(is_used[kernels]);
+  for (int kind = PL_IR_LAUNCHES_SWEEP; kind <= PL_IR_LAUNCHES_CONVOLUTION; kind++)
+    assert_true(is_used[kind]);
+}
+
+/* A row and its derivative are one kind of kernel. */
+static void derivatives_launch_alike(void **state) {
+  (void)state;
+  int n = 0;
+  for (int32_t i = 0; i < pl_ir_n_rows(); i++) {
+    char name[64];
+    snprintf(name, sizeof name, "%s_backward", pl_ir_row_at(i)->name);
+    for (int32_t back = 0; back < pl_ir_n_rows(); back++) {
+      if (strcmp(pl_ir_row_at(back)->name, name) != 0) continue;
+      assert_int_equal(pl_ir_row_at(back)->launches, pl_ir_row_at(i)->launches);
+      n++;
+    }
+  }
+  assert_true(n >= 12);
 }
 
 static void state_and_names_launch_nothing(void **state) {
   (void)state;
-  static const char *const nothing[] = {"param", "input", "constant", "keep"}, *const same[] = {"rename", "cut",
-                                                                                                "split"};
+  static const char *const nothing[] = {"constant", "keep", "store", "rename", "cut", "spread"};
   for (size_t i = 0; i < sizeof nothing / sizeof nothing[0]; i++)
-    assert_int_equal(pl_ir_row_at(pl_ir_row_of(nothing[i]))->kernels, PL_IR_KERNELS_NONE);
-  for (size_t i = 0; i < sizeof same / sizeof same[0]; i++)
-    assert_int_equal(pl_ir_row_at(pl_ir_row_of(same[i]))->kernels, PL_IR_KERNELS_SAME);
+    assert_int_equal(launches(nothing[i]), PL_IR_LAUNCHES_NOTHING);
+  assert_int_equal(launches("relu"), PL_IR_LAUNCHES_SWEEP);
 }
 
 static void names_go_by_block_and_path(void **state) {
@@ -41,8 +60,8 @@ static void names_go_by_block_and_path(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(all_rows_are_lowered),
-                                     cmocka_unit_test(state_and_names_launch_nothing),
-                                     cmocka_unit_test(names_go_by_block_and_path)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(rows_say_what_they_launch), cmocka_unit_test(derivatives_launch_alike),
+      cmocka_unit_test(state_and_names_launch_nothing), cmocka_unit_test(names_go_by_block_and_path)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

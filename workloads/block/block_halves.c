@@ -1,6 +1,6 @@
 /* The halves of a block's backward pass (Qi et al. 2023, section 2): for inputs what the gradient of the block's input
- * comes from, and for weights all else. Which kernels these are, the derivative says whose ops they were lowered from
- * (workloads/lower/lower_backward.c): regathers and casts that only a weight gradient reads go with it, casts that both
+ * comes from, and for weights all else. Which kernels these are, the derivative says whose ops they are
+ * (workloads/lower/launched_block.c): regathers and casts that only a weight gradient reads go with it, casts that both
  * read with the first half. Recomputation belongs to the first half, as frameworks run it in one go; of a block that
  * hands no gradient on (the embedding) everything is for weights. No op of the second half reads what the first
  * overwrites later (tests/property/block_halves_test.c).

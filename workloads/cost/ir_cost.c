@@ -42,18 +42,11 @@ static void as_attention(const pl_ir_type *q, const pl_ir_type *k, const pl_ir_t
   kernel->batch = (int64_t)(pl_ir_type_elements(q) / (double)(kernel->m * extent_of(q, "d")));
 }
 
-static pl_op_kind kind_of(const char *name) {
-  static const struct {
-    const char *prefix;
-    pl_op_kind kind;
-  } kinds[] = {{"layer_norm", PL_OP_NORM},
-               {"rms_norm", PL_OP_NORM},
-               {"batch_norm", PL_OP_NORM},
-               {"softmax", PL_OP_SOFTMAX},
-               {"embedding", PL_OP_EMBEDDING}};
-  for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
-    if (strncmp(name, kinds[i].prefix, strlen(kinds[i].prefix)) == 0) return kinds[i].kind;
-  return PL_OP_ELEMENTWISE;
+static pl_op_kind kind_of(const pl_ir_row *row) {
+  return row->launches == PL_IR_LAUNCHES_NORM      ? PL_OP_NORM
+         : row->launches == PL_IR_LAUNCHES_SOFTMAX ? PL_OP_SOFTMAX
+         : row->launches == PL_IR_LAUNCHES_LOOK_UP ? PL_OP_EMBEDDING
+                                                   : PL_OP_ELEMENTWISE;
 }
 
 /* Dimensions that stand beside each other, in the order of their names, are one dimension seen otherwise. */
@@ -70,10 +63,8 @@ static bool is_view(const pl_ir_function *function, const pl_ir_op *op) {
 /* Gives another name, another view or what is there. */
 static bool is_free(const pl_ir_function *function, const pl_ir_op *op) {
   if (is_view(function, op)) return true;
-  static const char *const names[] = {"rename", "cut", "spread", "constant", "loss", "store", "keep", NULL};
   const pl_ir_row *row = pl_ir_row_at(op->row);
-  for (int i = 0; names[i] != NULL; i++)
-    if (strcmp(row->name, names[i]) == 0) return true;
+  if (row->launches == PL_IR_LAUNCHES_NOTHING) return true;
   bool rings = pl_ir_row_is_ring(row);
   return row->effect == PL_IR_READS || row->effect == PL_IR_SENDS || row->effect == PL_IR_CALLS ||
          (row->effect == PL_IR_COLLECTIVE && !rings);
@@ -86,7 +77,7 @@ bool pl_ir_kernel(const pl_ir_mesh *mesh, const pl_ir_function *function, const 
   pl_ir_type first = local(mesh, function, op->inputs[0]);
   pl_ir_type widest = op->n_outputs > 0 ? local(mesh, function, op->first_output) : first;
   *kernel = (pl_op){.name = row->name,
-                    .kind = (uint8_t)kind_of(row->name),
+                    .kind = (uint8_t)kind_of(row),
                     .category = (uint8_t)category,
                     .dtype = (uint8_t)dtype_of(&first),
                     .batch = 1,
@@ -102,7 +93,7 @@ bool pl_ir_kernel(const pl_ir_mesh *mesh, const pl_ir_function *function, const 
     as_product(op, &first, &second, kernel);
     kernel->dtype = (uint8_t)pl_ir_product_element(op, &first);
   }
-  if (strstr(row->name, "attention") != NULL && strstr(row->name, "merge") == NULL) {
+  if (row->launches == PL_IR_LAUNCHES_ATTENTION) {
     pl_ir_type keys = local(mesh, function, op->inputs[1]), values = local(mesh, function, op->inputs[2]);
     as_attention(&first, &keys, &values, kernel);
   }

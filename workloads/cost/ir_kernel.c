@@ -181,18 +181,15 @@ static bool is_normed_relu(const pl_ir_launch *own) {
 
 static pl_op_kind kind_of(const pl_ir_launch *own, const pl_framework *framework) {
   static const struct {
-    const char *row;
+    pl_ir_launches launches;
     pl_op_kind kind;
-  } kinds[] = {{"layer_norm", PL_OP_NORM},        {"rms_norm", PL_OP_NORM},
-               {"batch_norm", PL_OP_NORM},        {"layer_norm_backward", PL_OP_NORM},
-               {"rms_norm_backward", PL_OP_NORM}, {"batch_norm_backward", PL_OP_NORM},
-               {"softmax", PL_OP_SOFTMAX},        {"softmax_backward", PL_OP_SOFTMAX},
-               {"maximum", PL_OP_CROSS_ENTROPY},  {"exp", PL_OP_CROSS_ENTROPY},
-               {"place", PL_OP_CROSS_ENTROPY},    {"embedding_backward", PL_OP_EMBEDDING},
-               {"embedding", PL_OP_EMBEDDING}};
+  } kinds[] = {{PL_IR_LAUNCHES_NORM, PL_OP_NORM},
+               {PL_IR_LAUNCHES_SOFTMAX, PL_OP_SOFTMAX},
+               {PL_IR_LAUNCHES_LOSS, PL_OP_CROSS_ENTROPY},
+               {PL_IR_LAUNCHES_LOOK_UP, PL_OP_EMBEDDING}};
   if (is_step_of_norm(own, framework) || is_normed_relu(own)) return PL_OP_ELEMENTWISE;
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
-    if (pl_ir_launch_find(own, kinds[i].row) != NULL) {
+    if (pl_ir_launch_find_kind(own, kinds[i].launches) != NULL) {
       bool positions = kinds[i].kind == PL_OP_EMBEDDING &&
                        (pl_ir_launch_find(own, "add") != NULL || pl_ir_launch_find(own, "sum") != NULL);
       return positions ? PL_OP_ELEMENTWISE : kinds[i].kind;
@@ -204,15 +201,6 @@ static pl_op_kind kind_of(const pl_ir_launch *own, const pl_framework *framework
       return PL_OP_CROSS_ENTROPY;
   }
   return PL_OP_ELEMENTWISE;
-}
-
-static const pl_ir_op *find_attention(const pl_ir_launch *own) {
-  static const char *const rows[] = {"attention", "attention_backward", "ring_attention", "ring_attention_backward"};
-  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-    const pl_ir_op *op = pl_ir_launch_find(own, rows[i]);
-    if (op != NULL) return op;
-  }
-  return NULL;
 }
 
 /* ---- the kernel ---- */
@@ -281,7 +269,8 @@ static bool describe(const pl_ir_launch *own, const pl_framework *framework, pl_
     kernel->flops += pl_ir_op_flops(own->mesh, own->f, &own->ops[i]) * share_of_op(own, &own->ops[i]);
   if (copy != NULL) kernel->bytes *= (double)pl_ir_integer_of(copy, "times", 1);
   shape_sweep(own, kernel);
-  const pl_ir_op *attention = find_attention(own), *product = pl_ir_launch_find(own, "product");
+  const pl_ir_op *attention = pl_ir_launch_find_kind(own, PL_IR_LAUNCHES_ATTENTION),
+                 *product = pl_ir_launch_find(own, "product");
   if (attention != NULL) {
     double bytes = kernel->bytes;
     pl_ir_kernel(own->mesh, own->f, attention, category, kernel);
@@ -299,11 +288,8 @@ static bool describe(const pl_ir_launch *own, const pl_framework *framework, pl_
     as_scan(own, scan, kernel);
     return true;
   }
-  static const char *const forms[] = {"convolution", "convolution_backward_data", "convolution_backward_weights"};
-  for (size_t i = 0; i < sizeof forms / sizeof forms[0]; i++) {
-    const pl_ir_op *op = pl_ir_launch_find(own, forms[i]);
-    if (op != NULL && !is_along_tokens(op)) as_convolution(own, op, kernel, step);
-  }
+  const pl_ir_op *convolution = pl_ir_launch_find_kind(own, PL_IR_LAUNCHES_CONVOLUTION);
+  if (convolution != NULL && !is_along_tokens(convolution)) as_convolution(own, convolution, kernel, step);
   return true;
 }
 

@@ -170,13 +170,10 @@ static bool is_dispatch(const pl_ir_launch *own, const pl_ir_op *op) {
 }
 
 bool pl_ir_launch_is_nothing(const pl_ir_launch *own) {
-  static const char *const rows[] = {"rename", "cut", "spread", "constant", "loss", "store", "keep"};
   for (int32_t i = 0; i < own->n_ops; i++) {
     const pl_ir_row *row = pl_ir_row_at(own->ops[i].row);
-    bool none = row->effect == PL_IR_READS || row->effect == PL_IR_SENDS || row->effect == PL_IR_CALLS ||
-                (row->effect == PL_IR_COLLECTIVE && !pl_ir_row_is_ring(row));
-    for (size_t k = 0; k < sizeof rows / sizeof rows[0]; k++)
-      none = none || strcmp(row->name, rows[k]) == 0;
+    bool none = row->launches == PL_IR_LAUNCHES_NOTHING || row->effect == PL_IR_READS || row->effect == PL_IR_SENDS ||
+                row->effect == PL_IR_CALLS || (row->effect == PL_IR_COLLECTIVE && !pl_ir_row_is_ring(row));
     none = (none || is_flat(own, &own->ops[i]) || casts_nothing(own, &own->ops[i])) && !is_dispatch(own, &own->ops[i]);
     if (!none) return false;
   }

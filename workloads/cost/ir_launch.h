@@ -48,6 +48,13 @@ static inline const pl_ir_op *pl_ir_launch_find(const pl_ir_launch *own, const c
   return NULL;
 }
 
+/* The first op that launches this by itself; NULL: none. */
+static inline const pl_ir_op *pl_ir_launch_find_kind(const pl_ir_launch *own, pl_ir_launches launches) {
+  for (int32_t i = 0; i < own->n_ops; i++)
+    if (pl_ir_row_at(own->ops[i].row)->launches == launches) return &own->ops[i];
+  return NULL;
+}
+
 pl_ir_launch pl_ir_launch_of(const pl_ir_module *module, const pl_ir_routing *routing, const pl_ir_function *function,
                              const pl_ir_op *op);
 /* Bytes that it reads and writes, as ir_kernel.h says; under autocast those of its type (pl_ir_element) are wider. */

@@ -40,12 +40,16 @@ static int32_t norm_of(const pl_ir_function *f, int32_t value) {
   return PL_IR_NONE;
 }
 
-bool pl_kernel_is_normed_relu(const pl_ir_function *f, int32_t relu, const pl_framework *framework,
-                              pl_kernel_normed_relu *found) {
+/* A ReLU that is one kernel with the batch norm in front of it, and the addition between the two (PL_IR_NONE: none). */
+typedef struct normed_relu {
+  int32_t norm, add;
+} normed_relu;
+
+static bool is_normed_relu(const pl_ir_function *f, int32_t relu, const pl_framework *framework, normed_relu *found) {
   if (!framework->kernels.fuses_batch_norm || !is(&f->ops[relu], "relu")) return false;
   int32_t value = f->ops[relu].inputs[0], sum = f->values[value].op;
   if (pl_ir_element_bytes((pl_ir_element)f->values[value].type.element) != 2) return false;
-  *found = (pl_kernel_normed_relu){.norm = norm_of(f, value), .add = PL_IR_NONE};
+  *found = (normed_relu){.norm = norm_of(f, value), .add = PL_IR_NONE};
   if (found->norm != PL_IR_NONE) return true;
   if (sum == PL_IR_NONE || !is(&f->ops[sum], "add") || n_readers(f, value) != 1) return false;
   found->add = sum;
@@ -58,9 +62,9 @@ bool pl_kernel_is_normed_relu(const pl_ir_function *f, int32_t relu, const pl_fr
 
 /* That `keep` of f keeps the result of such a ReLU. */
 static bool keeps_result(const pl_ir_function *f, const pl_ir_op *keep, const pl_framework *framework) {
-  pl_kernel_normed_relu found;
+  normed_relu found;
   int32_t maker = is(keep, "keep") ? f->values[keep->inputs[0]].op : PL_IR_NONE;
-  return maker != PL_IR_NONE && pl_kernel_is_normed_relu(f, maker, framework, &found);
+  return maker != PL_IR_NONE && is_normed_relu(f, maker, framework, &found);
 }
 
 /* Who reads what is kept under a path in a function that is derived: derivatives of ReLUs, of the result, and others.
@@ -116,11 +120,11 @@ bool pl_step_keeps_signs(pl_kernel_stepping *own, int32_t index) {
 int32_t pl_step_read_signs(pl_kernel_stepping *own, int32_t index) {
   const pl_framework *framework = own->options->framework;
   const pl_ir_function *f = own->finding.read.f, *forward;
-  pl_kernel_normed_relu found;
+  normed_relu found;
   if (!framework->kernels.fuses_batch_norm || !pl_step_is(own, index, "relu_backward")) return PL_IR_NONE;
   int32_t value = f->ops[index].inputs[0], maker = f->values[value].op;
   if (maker == PL_IR_NONE) return PL_IR_NONE;
-  if (pl_kernel_is_normed_relu(f, maker, framework, &found)) return append_signs(own, own->map[value]); /* made again */
+  if (is_normed_relu(f, maker, framework, &found)) return append_signs(own, own->map[value]); /* made again */
   const pl_ir_op *keep = is(&f->ops[maker], "kept") ? keep_of(own, &f->ops[maker], &forward) : NULL;
   if (keep == NULL || !keeps_result(forward, keep, framework)) return PL_IR_NONE;
   pl_ir_type type = f->values[value].type;
@@ -136,7 +140,7 @@ static void join_down(pl_kernel_finding *own, int32_t op, int32_t value, int32_t
     pl_kernel_join(own, op, at);
 }
 
-static void join_forward(pl_kernel_finding *own, int32_t relu, const pl_kernel_normed_relu *of) {
+static void join_forward(pl_kernel_finding *own, int32_t relu, const normed_relu *of) {
   const pl_ir_function *f = own->read.f;
   int32_t last = of->add != PL_IR_NONE ? of->add : relu;
   for (int32_t i = 0; i < f->ops[last].n_inputs; i++)
@@ -167,9 +171,9 @@ static void join_backward(pl_kernel_finding *own, int32_t relu) {
 
 void pl_kernel_batch_norms(pl_kernel_finding *own) {
   const pl_ir_function *f = own->read.f;
-  pl_kernel_normed_relu found;
+  normed_relu found;
   for (int32_t i = 0; own->framework->kernels.fuses_batch_norm && i < f->n_ops; i++) {
-    if (pl_kernel_is_normed_relu(f, i, own->framework, &found)) join_forward(own, i, &found);
+    if (is_normed_relu(f, i, own->framework, &found)) join_forward(own, i, &found);
     bool signs = is(&f->ops[i], "relu_backward") && f->values[f->ops[i].inputs[0]].type.element == PL_IR_BIT;
     if (signs) join_backward(own, i);
   }

@@ -1,7 +1,21 @@
 /* An RMS norm in PyTorch ops (`fused_norm` of a profile): 8 kernels forward and 17 backward with those of a number a
- * row, bytes and all as workloads/lower/lower_norm.c and backward_norm.c have them. The op stands for the cast of its
- * result, and back for that of its gradient with what a row's number is spread to; the others say what is moved, and
- * compute nothing that anybody reads. See workloads/fuse/kernel_stepping.h.
+ * row. Hugging Face's LlamaRMSNorm, Megatron-LM's rms_norm.py and ATen's own rms_norm before it had a kernel are a
+ * kernel for every op:
+ *
+ *   x = input.to(float32)                     2 bytes read, 4 written     kept
+ *   x.pow(2).mean(-1), + epsilon, rsqrt       4 and 4, then 4             a number a row
+ *   (x * rsqrt).to(input_dtype)               4 and 4, 4 and 2            kept, for the weight's gradient
+ *   weight * that                             2 and 2
+ *
+ * 36 bytes for an element where one kernel moves 4. Back they are 92, with the cast behind it: MulBackward of the
+ * weight's product, ToCopyBackward, MulBackward of the product with 1 / rms, RsqrtBackward for every row, MeanBackward
+ * (the row's number is spread out and divided, a tensor as large as x), PowBackward (grad * (2 * x.pow(1)), each a
+ * kernel: ATen's pow copies for an exponent of 1), and the sum of what comes to x on its two ways
+ * (torch/csrc/autograd/FunctionsManual.cpp: pow_backward, mean_backward). Layer norm, and a norm without parameters, is
+ * one kernel everywhere.
+ *
+ * The op stands for the cast of its result, and back for that of its gradient with what a row's number is spread to;
+ * the others say what is moved, and compute nothing that anybody reads. See workloads/fuse/kernel_stepping.h.
  */
 #include "workloads/fuse/kernel_stepping.h"
 #include "workloads/language/ir_operands.h"

@@ -55,15 +55,6 @@ bool pl_kernel_is_exponentials(const pl_ir_function *f, const pl_ir_op *keep, bo
 bool pl_kernel_exponentials_of(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *kept, bool narrow,
                                pl_kernel_exponentials *made);
 
-/* A ReLU that is one kernel with the batch norm in front of it, and the addition between the two (PL_IR_NONE: none). */
-typedef struct pl_kernel_normed_relu {
-  int32_t norm, add;
-} pl_kernel_normed_relu;
-
-/* False: op `relu` is none. kernel_batch_norm.c */
-bool pl_kernel_is_normed_relu(const pl_ir_function *f, int32_t relu, const pl_framework *framework,
-                              pl_kernel_normed_relu *found);
-
 /* The forward function of a backward one (@f of @f.backward and @f.weights); and that which ends so. NULL: none.
  * kernel_remade.c */
 const pl_ir_function *pl_kernel_forward_of(const pl_ir_module *module, const char *name);

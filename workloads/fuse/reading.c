@@ -83,12 +83,6 @@ bool pl_read_is_partial(const pl_reading *own, int32_t value) {
 
 /* ---- patterns ---- */
 
-int32_t pl_read_bias_behind(const pl_reading *own, int32_t value) {
-  int32_t user = pl_read_user(own, value);
-  return user != PL_IR_NONE && pl_read_is_bias(own, user) && pl_read_op(own, user)->inputs[0] == value ? user
-                                                                                                       : PL_IR_NONE;
-}
-
 bool pl_read_is_before_residual(const pl_reading *own, int32_t op) {
   while (op != PL_IR_NONE &&
          (pl_read_is_bias(own, op) || pl_read_is(own, op, "dropout") || pl_read_is_reduction(own, op)))
@@ -154,14 +148,11 @@ int32_t pl_read_lookup(const pl_reading *own, int32_t value) {
   return pl_read_is(own, op, "embedding") ? op : PL_IR_NONE;
 }
 
-int32_t pl_read_activation(const pl_reading *own, int32_t value, int32_t *squared) {
+/* The result of an activation, perhaps squared. */
+static bool is_activated(const pl_reading *own, int32_t value) {
   int32_t op = pl_read_maker(own, value);
-  *squared = PL_IR_NONE;
-  if (pl_read_is_square(own, op)) {
-    *squared = op;
-    op = pl_read_made(own, op, 0);
-  }
-  return pl_read_is_activation(own, op) ? op : PL_IR_NONE;
+  if (pl_read_is_square(own, op)) op = pl_read_made(own, op, 0);
+  return pl_read_is_activation(own, op);
 }
 
 static bool has_dim(const pl_reading *own, int32_t value, const char *dim) {
@@ -184,9 +175,8 @@ int32_t pl_read_chosen(const pl_reading *own, int32_t multiply) {
 }
 
 int32_t pl_read_gate(const pl_reading *own, int32_t multiply) {
-  int32_t squared;
   if (!pl_read_is(own, multiply, "multiply") || pl_read_is_square(own, multiply)) return -1;
   for (int32_t i = 0; i < 2; i++)
-    if (pl_read_activation(own, pl_read_op(own, multiply)->inputs[i], &squared) != PL_IR_NONE) return i;
+    if (is_activated(own, pl_read_op(own, multiply)->inputs[i])) return i;
   return -1;
 }

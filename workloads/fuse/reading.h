@@ -1,6 +1,5 @@
 /* Reading a function: who makes its values and who computes with them, and what its ops are to those who look for
- * kernels in it, the pass that writes kernels of programs (workloads/fuse/kernels.h) and the lowering of blocks
- * (workloads/lower).
+ * kernels in it: the pass that writes kernels of programs (workloads/fuse/kernels.h).
  */
 #ifndef PL_WORKLOADS_READING_H
 #define PL_WORKLOADS_READING_H
@@ -69,8 +68,6 @@ bool pl_read_is_bias(const pl_reading *own, int32_t op);
 bool pl_read_is_partial(const pl_reading *own, int32_t value);
 
 /* ---- patterns ---- */
-/* The addition of a parameter to `value`, if nothing else computes with it; PL_IR_NONE: none. */
-int32_t pl_read_bias_behind(const pl_reading *own, int32_t value);
 /* Whether the addition of a bias, or a dropout, belongs to a residual addition behind it, with nothing in between that
  * others read. */
 bool pl_read_is_before_residual(const pl_reading *own, int32_t op);
@@ -114,9 +111,6 @@ int32_t pl_read_chosen(const pl_reading *own, int32_t multiply);
 
 /* A multiplication of an activation and something else: which operand the activation is, or its square; -1: none. */
 int32_t pl_read_gate(const pl_reading *own, int32_t multiply);
-/* The activation that a value is the result of, perhaps squared; PL_IR_NONE: none. *squared: the op that squares it. */
-int32_t pl_read_activation(const pl_reading *own, int32_t value, int32_t *squared);
-
 /* Whether a loss of this form writes a result of this type over an operand of its shape: fp32 logits, of which it works
  * on one copy, or on a second one of them shifted. */
 static inline bool pl_read_loss_is_in_place(pl_loss_form form, const pl_ir_op *first, const pl_ir_type *type) {

@@ -205,7 +205,6 @@ static pl_code anyhow(const pl_ir_mesh *mesh, const pl_ir_op *op, const pl_ir_ty
 
 const pl_ir_row pl_ir_rows_collective[] = {
     {.name = "all_reduce",
-     .kernels = PL_IR_KERNELS_REDUCTION,
      .meaning = "a partial sum added up, or the largest of a partial maximum, given to all along `over`",
      ONE_TO_ONE,
      .effect = PL_IR_COLLECTIVE,
@@ -213,7 +212,6 @@ const pl_ir_row pl_ir_rows_collective[] = {
      .infer = number_infer,
      .layout = all_reduce_layout},
     {.name = "reduce_scatter",
-     .kernels = PL_IR_KERNELS_REDUCTION,
      .meaning = "a partial sum added up, each device along `over` given its part of `dim`",
      ONE_TO_ONE,
      .effect = PL_IR_COLLECTIVE,
@@ -221,7 +219,6 @@ const pl_ir_row pl_ir_rows_collective[] = {
      .infer = reduce_scatter_infer,
      .layout = reduce_scatter_layout},
     {.name = "all_gather",
-     .kernels = PL_IR_KERNELS_SAME,
      .meaning = "parts of `dim` along `over` put together, given to all",
      ONE_TO_ONE,
      .effect = PL_IR_COLLECTIVE,
@@ -238,7 +235,7 @@ const pl_ir_row pl_ir_rows_collective[] = {
      .infer = all_to_all_infer,
      .layout = all_to_all_layout},
     {.name = "cut",
-     .kernels = PL_IR_KERNELS_SAME,
+     .launches = PL_IR_LAUNCHES_NOTHING,
      .meaning = "this device's part of `dim` along `over`; nothing is exchanged",
      ONE_TO_ONE,
      .attributes = {OVER, {"dim", PL_IR_NAMES, true, "the dimension that is cut"}},

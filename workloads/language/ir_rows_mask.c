@@ -43,7 +43,6 @@ static pl_code derive(pl_ir_differ *differ, const pl_ir_op *op, pl_error *error)
 
 const pl_ir_row pl_ir_rows_mask[] = {
     {.name = "mask",
-     .kernels = PL_IR_KERNELS_SAME,
      .meaning = "a[s, t], less slope |s - t|, where the query at position s sees the key at t; else `otherwise`",
      .least_inputs = 3,
      .most_inputs = 3,

@@ -223,7 +223,6 @@ static pl_code product_derive(pl_ir_differ *differ, const pl_ir_op *op, pl_error
 
 const pl_ir_row pl_ir_rows_product[] = {
     {.name = "product",
-     .kernels = PL_IR_KERNELS_PRODUCT,
      .meaning = "sum over the dimensions `over` of a times b; the others that both have are matched, all others stay",
      .least_inputs = 2,
      .most_inputs = 2,

@@ -109,7 +109,7 @@ static pl_code derive_pad(pl_ir_differ *differ, const pl_ir_op *op, pl_error *er
 
 const pl_ir_row pl_ir_rows_shape[] = {
     {.name = "constant",
-     .kernels = PL_IR_KERNELS_NONE,
+     .launches = PL_IR_LAUNCHES_NOTHING,
      .meaning = "every element is value",
      .n_outputs = 1,
      .typed = true,
@@ -133,7 +133,6 @@ const pl_ir_row pl_ir_rows_shape[] = {
      .derive = derive_part,
      .onnx = "Slice"},
     {.name = "pad",
-     .kernels = PL_IR_KERNELS_NONE,
      .meaning = "a at the places of a dimension from first on, zero elsewhere",
      .least_inputs = 1,
      .most_inputs = 1,

@@ -300,7 +300,7 @@ static pl_code derive_top_k(pl_ir_differ *differ, const pl_ir_op *op, pl_error *
 
 const pl_ir_row pl_ir_rows_token[] = {
     {.name = "embedding",
-     .kernels = PL_IR_KERNELS_EMBEDDING,
+     .launches = PL_IR_LAUNCHES_LOOK_UP,
      .meaning = "rows of a table: y[..., h] = table[ids[...], h], summed over `sum`",
      .least_inputs = 2,
      .most_inputs = 2,
@@ -314,6 +314,7 @@ const pl_ir_row pl_ir_rows_token[] = {
      .derive = derive_embedding,
      .onnx = "Gather"},
     {.name = "embedding_backward",
+     .launches = PL_IR_LAUNCHES_LOOK_UP,
      .meaning = "dtable[v, h] = sum of dy[..., h] where ids[...] = v",
      .least_inputs = 2,
      .most_inputs = 2,
@@ -340,7 +341,7 @@ const pl_ir_row pl_ir_rows_token[] = {
      .derive = derive_pick,
      .onnx = "GatherElements"},
     {.name = "place",
-     .kernels = PL_IR_KERNELS_NONE,
+     .launches = PL_IR_LAUNCHES_LOSS,
      .meaning = "y[..., v] = da[...] where ids[...] = v, else 0",
      .least_inputs = 2,
      .most_inputs = 2,
@@ -370,7 +371,6 @@ const pl_ir_row pl_ir_rows_token[] = {
      .derive = derive_rotary,
      .onnx = "RotaryEmbedding"},
     {.name = "top_k",
-     .kernels = PL_IR_KERNELS_TOP_K,
      .meaning = "the k largest of each row (of equal ones the first), zero elsewhere",
      .least_inputs = 1,
      .most_inputs = 1,

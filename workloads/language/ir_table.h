@@ -46,31 +46,18 @@ typedef enum pl_ir_effect {
   PL_IR_CALLS
 } pl_ir_effect;
 
-/* Which kernels an op becomes, with the ops around it where a framework's profile makes one of several: workloads/lower
- * has what each of these means for a forward pass. Of rows that only derivatives have, workloads/lower/lower_backward.c
- * launches what the forward op's kernels say. */
-typedef enum pl_ir_kernel_kind {
-  PL_IR_KERNELS_SWEEP = 0, /* one memory-bound kernel */
-  PL_IR_KERNELS_NONE,      /* read where it is used */
-  PL_IR_KERNELS_SAME,      /* what it reads under another name, or part of the kernel that reads it */
-  PL_IR_KERNELS_PRODUCT,
-  PL_IR_KERNELS_REDUCTION, /* over the tensor group */
-  PL_IR_KERNELS_NORM,
-  PL_IR_KERNELS_ADDITION,
-  PL_IR_KERNELS_DROPOUT,
-  PL_IR_KERNELS_ACTIVATION,
-  PL_IR_KERNELS_MULTIPLICATION,
-  PL_IR_KERNELS_CONVOLUTION,
-  PL_IR_KERNELS_POOL,
-  PL_IR_KERNELS_BATCH_NORM,
-  PL_IR_KERNELS_REARRANGEMENT,
-  PL_IR_KERNELS_SUM,
-  PL_IR_KERNELS_TOP_K,
-  PL_IR_KERNELS_SPREAD, /* of tokens to experts */
-  PL_IR_KERNELS_EMBEDDING,
-  PL_IR_KERNELS_CROSS_ENTROPY, /* which begins with the greatest logit */
-  PL_IR_KERNELS_CAST
-} pl_ir_kernel_kind;
+/* What an op launches by itself, where no framework's profile makes one kernel of it and others (workloads/fuse).
+ * Rows with another effect than values launch nothing, but for accumulations and updates. */
+typedef enum pl_ir_launches {
+  PL_IR_LAUNCHES_SWEEP = 0, /* a kernel as fast as the memory; of products and scans what their shape says */
+  PL_IR_LAUNCHES_NOTHING,   /* another name or view, what is read where it is used, what stays where it is */
+  PL_IR_LAUNCHES_NORM,
+  PL_IR_LAUNCHES_SOFTMAX,
+  PL_IR_LAUNCHES_LOSS, /* among the kernels of a loss one of these; by itself a sweep */
+  PL_IR_LAUNCHES_LOOK_UP,
+  PL_IR_LAUNCHES_ATTENTION,
+  PL_IR_LAUNCHES_CONVOLUTION
+} pl_ir_launches;
 
 typedef struct pl_ir_attribute_rule {
   const char *name;
@@ -106,7 +93,7 @@ typedef struct pl_ir_row {
   const char *meaning;                         /* one line, with the equation */
   int8_t least_inputs, most_inputs, n_outputs; /* most_inputs -1: any number; n_outputs -1: as many as written */
   bool has_path, typed;                        /* typed: its outputs' types are written down, not inferred */
-  uint8_t effect, missing, linear, kernels;
+  uint8_t effect, missing, linear, launches;
   pl_ir_attribute_rule attributes[10]; /* one without a name ends them */
   /* What the outputs call dimension `dim` of the inputs (rename); NULL: the same. */
   pl_ir_name (*called)(const pl_ir_op *op, pl_ir_name dim);

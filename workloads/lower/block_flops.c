@@ -2,9 +2,51 @@
 #include "workloads/ir/chain.h"
 #include "workloads/language/ir_core.h"
 #include "workloads/language/ir_routing.h"
+#include "workloads/language/ir_work.h"
 #include "workloads/lower/block_program.h"
 #include "workloads/lower/launched_block.h"
-#include "workloads/lower/lowering.h"
+
+static const pl_ir_type *type_of(const pl_block_function *block, int32_t value) {
+  return &block->function->values[value].type;
+}
+
+static const pl_ir_op *op_of(const pl_block_function *block, int32_t op) {
+  return &block->function->ops[op];
+}
+
+/* Of the whole model, unpadded; 1: the value has no such dimension. */
+static double whole(const pl_block_function *block, int32_t value, char dim) {
+  const char name[] = {dim, '\0'};
+  int32_t at = pl_ir_type_find(type_of(block, value), pl_ir_name_of(name));
+  if (at < 0) return 1;
+  int64_t known = block->whole[dim - 'a'];
+  return (double)(known != 0 ? known : type_of(block, value)->dims[at].extent);
+}
+
+/* ---- products with weights ---- */
+
+static bool is_with_weight(const pl_block_function *block, const pl_ir_op *op) {
+  int32_t maker = pl_ir_op_is(op, "product") ? block->function->values[op->inputs[1]].op : PL_IR_NONE;
+  return maker != PL_IR_NONE && pl_ir_op_is(op_of(block, maker), "param");
+}
+
+/* Rows of a microbatch times the elements of the weight. */
+static double product_flops(const pl_block_function *block, const pl_ir_op *op, double mbs) {
+  int32_t made = op->first_output, weight = op->inputs[1];
+  double in = 1, out = 1, rows = 1;
+  for (int32_t i = 0; i < type_of(block, weight)->rank; i++) {
+    pl_ir_name name = type_of(block, weight)->dims[i].name;
+    *(pl_ir_op_has_name(op, "over", name) ? &in : &out) *= whole(block, weight, name.text[0]);
+  }
+  for (int32_t i = 0; i < type_of(block, made)->rank; i++) {
+    pl_ir_name name = type_of(block, made)->dims[i].name;
+    if (pl_ir_type_find(type_of(block, weight), name) < 0)
+      rows *= name.text[0] == 'b' ? mbs : whole(block, made, name.text[0]);
+  }
+  return 2 * rows * in * out;
+}
+
+/* ---- attention ---- */
 
 /* Values of the function: what attention reads as queries and as values. */
 typedef struct attended {
@@ -12,62 +54,57 @@ typedef struct attended {
 } attended;
 
 /* Attention, in one op or in steps, whose last is `op`. */
-static bool find_attended(const pl_lowering *to, int32_t op, attended *found) {
+static bool find_attended(const pl_block_function *block, int32_t op, attended *found) {
   pl_ir_core steps;
-  const pl_ir_op *own = pl_read_op(&to->read, op);
-  if (pl_read_is(&to->read, op, "attention") || pl_read_is(&to->read, op, "ring_attention")) {
+  const pl_ir_op *own = op_of(block, op);
+  if (pl_ir_op_is(own, "attention") || pl_ir_op_is(own, "ring_attention")) {
     *found = (attended){.q = own->inputs[0], .v = own->inputs[2]};
     return true;
   }
-  if (!pl_ir_core_find(to->read.f, op, &steps)) return false;
-  *found = (attended){.q = pl_read_op(&to->read, steps.scores)->inputs[0], .v = own->inputs[1]};
+  if (!pl_ir_core_find(block->function, op, &steps)) return false;
+  *found = (attended){.q = op_of(block, steps.scores)->inputs[0], .v = own->inputs[1]};
   return true;
 }
 
+/* On this rank: widths of heads are cut over none. */
+static double width_of(const pl_block_function *block, int32_t value, const char *dim) {
+  const pl_ir_type *type = type_of(block, value);
+  int32_t at = pl_ir_type_find(type, pl_ir_name_of(dim));
+  return at < 0 ? 1 : (double)pl_ir_type_local_extent(&block->module.mesh, type, at);
+}
+
+static double attention_flops(const pl_block_function *block, const attended *core, const pl_block_shard *shard) {
+  double seq = (double)shard->seq, heads = whole(block, core->q, 'g') * whole(block, core->q, 'r');
+  return 2 * (double)shard->mbs * seq * seq * heads * (width_of(block, core->q, "d") + width_of(block, core->v, "e"));
+}
+
 double pl_block_model_flops(const pl_block_function *block, const pl_block_shard *shard) {
-  pl_tape tape;
-  pl_lowering to;
   double flops = 0;
   if (block->function == NULL) return 0;
-  pl_tape_init(&tape, shard);
-  to.tape = &tape;
-  to.block = block;
-  to.read = block->read;
-  to.read.mesh = &block->module.mesh;
-  to.read.f = block->function;
   const pl_ir_routing routing = pl_ir_routing_even(&block->module);
   for (int32_t i = 0; i < block->function->n_ops; i++) {
+    const pl_ir_op *op = op_of(block, i);
     attended core;
-    if (pl_read_is(&to.read, i, "product") && pl_lower_is_param(&to, pl_read_op(&to.read, i)->inputs[1])) {
-      const pl_linear linear = pl_lower_linear(&to, i);
-      double share = pl_ir_routed_share(&routing, pl_read_type(&to.read, pl_read_op(&to.read, i)->inputs[0]));
-      flops += 2 * linear.model_rows * linear.model_in * linear.model_out * share;
-    } else if (find_attended(&to, i, &core)) {
-      double seq = (double)tape.model_seq, heads = pl_lower_whole(&to, core.q, 'g') * pl_lower_whole(&to, core.q, 'r');
-      double widths = (double)(pl_lower_extent(&to, core.q, 'd') + pl_lower_extent(&to, core.v, 'e'));
-      flops += 2 * (double)tape.mbs * seq * seq * heads * widths;
-    }
+    if (is_with_weight(block, op))
+      flops +=
+          product_flops(block, op, (double)shard->mbs) * pl_ir_routed_share(&routing, type_of(block, op->inputs[0]));
+    else if (find_attended(block, i, &core))
+      flops += attention_flops(block, &core, shard);
   }
   return flops;
 }
 
 /* Of one sequence, forward; 0: no memory. */
 static double block_flops(const pl_model *model, const pl_block_shard *shard, pl_block_kind kind) {
-  pl_tape tape;
-  pl_lowering lowering;
   pl_block_function function;
   pl_arena arena;
   pl_error error = PL_ERROR_INIT;
+  double flops = 0;
   pl_arena_init(&arena, 1 << 16);
-  pl_tape_init(&tape, shard);
-  if (pl_block_function_take(model, (int32_t)kind, shard, &arena, &function, &error) == PL_OK) {
-    if (function.launched)
-      tape.model_flops = pl_block_model_flops(&function, shard);
-    else
-      pl_lower_block(&function, &tape, &lowering);
-  }
+  if (pl_block_function_take(model, (int32_t)kind, shard, &arena, &function, &error) == PL_OK)
+    flops = pl_block_model_flops(&function, shard);
   pl_arena_release(&arena);
-  return tape.model_flops;
+  return flops;
 }
 
 static double part_flops(const pl_model_part *part) {

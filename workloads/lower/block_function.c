@@ -8,10 +8,9 @@
 #include "workloads/derive/differentiate.h"
 #include "workloads/derive/unfuse.h"
 #include "workloads/import/program_build.h"
-#include "workloads/language/ir_routing.h"
 #include "workloads/layout/laying.h"
+#include "workloads/lower/kernel_names.h"
 #include "workloads/lower/launched_block.h"
-#include "workloads/lower/lowering.h"
 
 /* ---- what the framework holds of the model ---- */
 
@@ -43,7 +42,7 @@ static void hand_mlp_on(pl_layout_rules *rules) {
       rules->on[axis].handed[rules->on[axis].n_handed++] = pl_ir_name_of("f");
 }
 
-static pl_layout_rules rules_of(const pl_model *model, const pl_block_shard *shard, pl_block_kind kind, bool launched) {
+static pl_layout_rules rules_of(const pl_model *model, const pl_block_shard *shard, pl_block_kind kind) {
   int32_t tmp = shard->tmp, cp = shard->cp > 1 ? shard->cp : 1, ep = shard->ep > 1 ? shard->ep : 1;
   int32_t sharers = pl_model_head_sharers(model, tmp);
   /* Logits are of whole sequences, and so is what ranks exchange of them. */
@@ -53,7 +52,7 @@ static pl_layout_rules rules_of(const pl_model *model, const pl_block_shard *sha
   pl_layout_axis(&rules, "cp", cp, PL_AXIS_CONTEXT, false, false);
   pl_layout_axis(&rules, "tp", tmp / sharers, PL_AXIS_TENSOR, false, false);
   pl_layout_axis(&rules, "tpr", sharers, PL_AXIS_TENSOR, false, false);
-  rules.whole_experts = shard->etp <= 1 || !launched;
+  rules.whole_experts = shard->etp <= 1;
   if (model->unlike.parts != NULL) hand_mlp_on(&rules);
   return rules;
 }
@@ -62,41 +61,6 @@ static pl_layout_rules rules_of(const pl_model *model, const pl_block_shard *sha
 
 static bool is_row(const pl_ir_op *op, const char *name) {
   return pl_ir_op_is(op, name);
-}
-
-/* Collectives and cuts are laying's, the model has none; a ring of attention is the model's attention. */
-static bool is_inserted(const pl_ir_op *op) {
-  bool ring = is_row(op, "ring_attention") || is_row(op, "ring_attention_backward");
-  return (pl_ir_row_at(op->row)->effect == PL_IR_COLLECTIVE && !ring) || is_row(op, "cut");
-}
-
-/* Per op of `whole` the op that it is in `laid`, which has them in the same order but for what is kept, which is last.
- */
-static int32_t *places_of(const pl_ir_function *whole, const pl_ir_function *laid, pl_arena *scratch) {
-  int32_t *places = PL_TAKE(scratch, int32_t, whole->n_ops + 1);
-  for (int32_t i = 0, at = 0; places != NULL && i < whole->n_ops; i++) {
-    places[i] = PL_IR_NONE;
-    if (is_row(&whole->ops[i], "keep")) continue;
-    while (is_inserted(&laid->ops[at]))
-      at++;
-    places[i] = at++;
-  }
-  return places;
-}
-
-/* What laying inserted belongs to the op that it was inserted for, the next one. */
-static const int32_t *origins_of(const pl_ir_function *whole, const pl_ir_function *laid,
-                                 const pl_ir_function *backward, pl_arena *scratch, pl_arena *arena) {
-  const int32_t *places = places_of(whole, laid, scratch);
-  int32_t *from = PL_TAKE(arena, int32_t, backward->n_ops + 1), next = PL_IR_NONE;
-  for (int32_t i = backward->n_ops; places != NULL && from != NULL && i-- > 0;) {
-    const pl_ir_op *op = &backward->ops[i];
-    int32_t value = op->origin != NULL ? pl_ir_value_find(whole, op->origin) : PL_IR_NONE;
-    int32_t maker = value != PL_IR_NONE ? whole->values[value].op : PL_IR_NONE;
-    if (!is_inserted(op)) next = maker != PL_IR_NONE ? places[maker] : PL_IR_NONE;
-    from[i] = next;
-  }
-  return places != NULL ? from : NULL;
 }
 
 static pl_code lay(const pl_ir_module *training, const pl_layout_rules *rules, int32_t forward, int32_t backward,
@@ -113,12 +77,9 @@ static pl_code lay(const pl_ir_module *training, const pl_layout_rules *rules, i
   if (backward == PL_IR_NONE) return PL_OK;
   PL_TRY(pl_partition_function(&own, backward, &made, error));
   block->backward = laid->functions[made];
-  block->derived_from =
-      origins_of(training->functions[forward], block->function, block->backward, scratch, laid->arena);
-  return block->derived_from != NULL ? PL_OK : pl_fail_memory(error, "the program of a block");
+  return PL_OK;
 }
 
-/* What is made again is the walk's to say, where the block is lowered by it. */
 static pl_code differentiate(const pl_ir_module *whole, const pl_block_shard *shard, const pl_block_function *block,
                              pl_arena *scratch, pl_ir_module *training, int32_t *forward, int32_t *backward,
                              pl_error *error) {
@@ -131,7 +92,7 @@ static pl_code differentiate(const pl_ir_module *whole, const pl_block_shard *sh
   options.whole = !framework->kernels.ends_recompute;
   options.attends_again = pl_framework_attends_again(framework);
   options.choices = &choice;
-  options.n_choices = block->launched && layer && shard->recompute != PL_RECOMPUTE_NONE;
+  options.n_choices = layer && shard->recompute != PL_RECOMPUTE_NONE;
   return pl_ir_differentiate_function(whole, whole->n_functions - 1, &options, scratch, training, forward, backward,
                                       error);
 }
@@ -140,23 +101,21 @@ static pl_code make(const pl_model *model, int32_t class_of_blocks, const pl_blo
                     pl_block_function *block, pl_arena *arena, pl_error *error) {
   pl_model own = held(model, shard, block);
   block->kind = pl_model_class_kind(model, class_of_blocks);
-  block->launched = pl_block_is_launched(model, block->kind, shard);
-  const pl_layout_rules rules = rules_of(&own, shard, block->kind, block->launched);
+  const pl_layout_rules rules = rules_of(&own, shard, block->kind);
   int32_t ep = shard->ep > 1 ? shard->ep : 1;
   pl_model_program_options options = pl_model_program_defaults(ep, 1, shard->seq);
   options.element = (pl_ir_element)shard->dtype;
-  if (block->launched && shard->fp8) options.narrow = shard->fp4 ? PL_IR_F4 : PL_IR_F8;
+  if (shard->fp8) options.narrow = shard->fp4 ? PL_IR_F4 : PL_IR_F8;
   pl_ir_module whole, training;
   int32_t forward, backward;
   PL_TRY(pl_model_program_block(&own, class_of_blocks, &options, scratch, &whole, error));
-  if (block->launched && !shard->flash) PL_TRY(pl_ir_unfuse(&whole, error));
+  if (!shard->flash) PL_TRY(pl_ir_unfuse(&whole, error));
   pl_ir_module_init(&block->module, arena, model->name, PL_IR_DISTRIBUTED);
   block->module.mesh = rules.mesh;
   block->module.n_microbatches = 1;
   PL_TRY(differentiate(&whole, shard, block, scratch, &training, &forward, &backward, error));
   PL_TRY(lay(&training, &rules, forward, backward, scratch, block, error));
   block->window_period = model->attention.window_period;
-  block->capacity_factor = pl_ir_routing_of(&block->module).load;
   if (model->unlike.parts == NULL) {
     if (block->kind >= PL_BLOCK_LATENT) block->kind = PL_BLOCK_IDENTITY; /* which only models of parts have */
     return PL_OK;
@@ -166,7 +125,7 @@ static pl_code make(const pl_model *model, int32_t class_of_blocks, const pl_blo
   return PL_OK;
 }
 
-/* ---- what lowering wants to know of each op ---- */
+/* ---- names ---- */
 
 /* The path of the parameter that an op reads, NULL: none. */
 static const char *path_of(const pl_ir_function *function, const pl_ir_op *op) {
@@ -214,7 +173,7 @@ static const char *latent_path(const pl_ir_function *function, const char *path)
 
 /* "norm1" of "norm1.scale", "y" of "y.2.2"; of a head that is tied to the embedding "pooler" of "head.pooler.weight";
  * of an activation "mlp.active". */
-static const pl_tape_names *names_of(const pl_ir_function *function, const pl_ir_op *op, pl_block_kind kind) {
+static const pl_kernel_names *names_of(const pl_ir_function *function, const pl_ir_op *op, pl_block_kind kind) {
   enum { STEM = 64 };
   char stem[STEM];
   const char *path = path_of(function, op), *name = op->n_outputs > 0 ? function->values[op->first_output].name : "";
@@ -235,18 +194,12 @@ static const pl_tape_names *names_of(const pl_ir_function *function, const pl_ir
   return pl_kernel_names_of(kind, stem);
 }
 
-static pl_code note_ops(pl_block_function *block, pl_block_kind kind, pl_arena *arena, pl_error *error) {
+static pl_code name_ops(pl_block_function *block, pl_block_kind kind, pl_arena *arena, pl_error *error) {
   const pl_ir_function *function = block->function;
-  uint8_t *kernels = PL_TAKE(arena, uint8_t, function->n_ops + 1);
-  const pl_tape_names **names = PL_TAKE(arena, const pl_tape_names *, function->n_ops + 1);
-  if (kernels == NULL || names == NULL || !pl_reading_take(&block->read, &block->module.mesh, function, arena))
-    return pl_fail_memory(error, "the program of a block");
-  for (int32_t i = 0; i < function->n_ops; i++) {
-    const pl_ir_op *op = &function->ops[i];
-    kernels[i] = pl_ir_row_at(op->row)->kernels;
-    names[i] = names_of(function, op, kind);
-  }
-  block->kernels = kernels;
+  const pl_kernel_names **names = PL_TAKE(arena, const pl_kernel_names *, function->n_ops + 1);
+  if (names == NULL) return pl_fail_memory(error, "the program of a block");
+  for (int32_t i = 0; i < function->n_ops; i++)
+    names[i] = names_of(function, &function->ops[i], kind);
   block->names = names;
   return PL_OK;
 }
@@ -259,8 +212,8 @@ static pl_code take(const pl_model *model, int32_t class_of_blocks, const pl_blo
   pl_code code = make(model, class_of_blocks, shard, &scratch, block, arena, error);
   pl_arena_release(&scratch);
   PL_TRY(code);
-  if (block->launched && block->function != NULL) PL_TRY(pl_launch_kernels(shard->framework, arena, block, error));
-  return note_ops(block, pl_model_class_kind(model, class_of_blocks), arena, error);
+  if (block->function != NULL) PL_TRY(pl_launch_kernels(shard->framework, arena, block, error));
+  return name_ops(block, pl_model_class_kind(model, class_of_blocks), arena, error);
 }
 
 pl_code pl_block_function_take(const pl_model *model, int32_t class_of_blocks, const pl_block_shard *shard,

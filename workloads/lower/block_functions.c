@@ -2,7 +2,6 @@
 #include "workloads/lower/block_functions.h"
 
 #include "workloads/lower/block_program.h"
-#include "workloads/lower/launched_block.h"
 
 /* All of a shard that a function depends on. */
 typedef struct layout {
@@ -11,8 +10,8 @@ typedef struct layout {
   pl_dtype dtype;
   int64_t seq;
   const pl_framework *framework; /* whose kernels are kept with them */
-  /* Of layers that are lowered by these. */
-  bool launched, flash, fp8, fp4;
+  /* Of layers alone. */
+  bool flash, fp8, fp4;
   pl_recompute recompute;
 } layout;
 
@@ -36,38 +35,32 @@ void pl_block_functions_forget(pl_block_functions *functions) {
   functions->model = NULL;
 }
 
-static layout layout_of(const pl_model *model, const pl_block_shard *shard) {
-  const pl_framework *framework = pl_framework_or_ideal(shard->framework);
-  layout made = {.tmp = shard->tmp,
-                 .ep = shard->ep > 1 ? shard->ep : 1,
-                 .cp = shard->cp > 1 ? shard->cp : 1,
-                 .etp = shard->etp > 1 ? shard->etp : 1,
-                 .sp = shard->sp,
-                 .gathers = shard->cp > 1 && shard->cp_gather,
-                 .dtype = shard->dtype,
-                 .seq = shard->seq,
-                 .framework = framework,
-                 .launched = model->unlike.parts != NULL || pl_block_is_launched(model, PL_BLOCK_LAYER, shard)};
-  if (!made.launched) return made;
-  made.flash = shard->flash;
-  made.fp8 = shard->fp8;
-  made.fp4 = shard->fp4;
-  made.recompute = shard->recompute;
-  return made;
+static layout layout_of(const pl_block_shard *shard) {
+  return (layout){.tmp = shard->tmp,
+                  .ep = shard->ep > 1 ? shard->ep : 1,
+                  .cp = shard->cp > 1 ? shard->cp : 1,
+                  .etp = shard->etp > 1 ? shard->etp : 1,
+                  .sp = shard->sp,
+                  .gathers = shard->cp > 1 && shard->cp_gather,
+                  .dtype = shard->dtype,
+                  .seq = shard->seq,
+                  .framework = pl_framework_or_ideal(shard->framework),
+                  .flash = shard->flash,
+                  .fp8 = shard->fp8,
+                  .fp4 = shard->fp4,
+                  .recompute = shard->recompute};
 }
 
 static bool is_same(const layout *a, const layout *b) {
   return a->tmp == b->tmp && a->ep == b->ep && a->cp == b->cp && a->etp == b->etp && a->sp == b->sp &&
          a->gathers == b->gathers && a->dtype == b->dtype && a->seq == b->seq && a->framework == b->framework &&
-         a->launched == b->launched && a->flash == b->flash && a->fp8 == b->fp8 && a->fp4 == b->fp4 &&
-         a->recompute == b->recompute;
+         a->flash == b->flash && a->fp8 == b->fp8 && a->fp4 == b->fp4 && a->recompute == b->recompute;
 }
 
 /* Kept functions that differ in what is said of layers alone; NULL: none. */
 static const kept_functions *find_like(const pl_block_functions *functions, const layout *wanted) {
   for (const kept_functions *kept = functions->kept; kept != NULL; kept = kept->next) {
     layout like = kept->layout;
-    like.launched = wanted->launched;
     like.flash = wanted->flash;
     like.fp8 = wanted->fp8;
     like.fp4 = wanted->fp4;
@@ -92,7 +85,7 @@ static pl_code make(pl_block_functions *functions, const pl_model *model, const 
   int32_t n = pl_model_n_classes(model);
   if (kept != NULL) kept->functions = PL_TAKE(&functions->arena, pl_block_function, n);
   if (kept == NULL || kept->functions == NULL) return pl_fail_memory(error, "the functions of the blocks");
-  kept->layout = layout_of(model, shard);
+  kept->layout = layout_of(shard);
   const kept_functions *like = model->unlike.parts == NULL ? find_like(functions, &kept->layout) : NULL;
   for (int32_t c = 0; c < n; c++) {
     if (like != NULL && c != PL_BLOCK_LAYER && c != PL_BLOCK_EXPERT_LAYER)
@@ -109,7 +102,7 @@ static pl_code make(pl_block_functions *functions, const pl_model *model, const 
 
 static pl_code find(pl_block_functions *functions, const pl_model *model, const pl_block_shard *shard,
                     const pl_block_function **found, pl_error *error) {
-  const layout wanted = layout_of(model, shard);
+  const layout wanted = layout_of(shard);
   begin(functions, model);
   for (const kept_functions *kept = functions->kept; kept != NULL; kept = kept->next)
     if (is_same(&kept->layout, &wanted)) {

@@ -10,7 +10,6 @@
 #include "core/cluster/cluster.h"
 #include "workloads/lower/block_program.h"
 #include "workloads/lower/launched_block.h"
-#include "workloads/lower/lowering.h"
 
 /* Unlike numbers of heads per rank: with a key and value for each. */
 static bool spreads_heads(const pl_model *model, const pl_block_shard *shard) {
@@ -141,15 +140,9 @@ static pl_code take(const pl_model *model, pl_block_kind kind, const pl_block_sh
   bool experts = kind == PL_BLOCK_EXPERT_LAYER && model->moe.n_experts > 0;
   tape.layer = kind == PL_BLOCK_LAYER || experts || kind == PL_BLOCK_CHAIN; /* what recomputation acts on */
   /* Not in NVFP4: Transformer Engine's userbuffers send 16 bits or fp8 (UserBufferQuantizationMode at d0067d0da). */
-  tape.overlaps = kind == PL_BLOCK_LAYER && tape.sp && !shard->fp4 && tape.framework->pipeline.overlaps_tensor;
-  if (function->launched) {
-    PL_TRY(pl_launch_block(function, &tape, error));
-    tape.model_flops = pl_block_model_flops(function, shard);
-  } else {
-    pl_lowering lowering;
-    pl_lower_block(function, &tape, &lowering);
-    pl_lower_backward(&lowering);
-  }
+  tape.overlaps =
+      kind == PL_BLOCK_LAYER && shard->sp && shard->tmp > 1 && !shard->fp4 && tape.framework->pipeline.overlaps_tensor;
+  PL_TRY(pl_launch_block(function, &tape, error));
   cut_logits_gradient(&tape, kind);
 
   pl_block_program result = {.kind = kind,
@@ -159,7 +152,7 @@ static pl_code take(const pl_model *model, pl_block_kind kind, const pl_block_sh
                              .output = tape.output,
                              .output_gradient = tape.output_gradient,
                              .input_gradient = tape.input_gradient,
-                             .model_flops = tape.model_flops};
+                             .model_flops = pl_block_model_flops(function, shard)};
   pl_block_memory(&tape, &result);
   if (shard->halves && !pl_block_halves(&tape, arena, &result)) return pl_fail_memory(error, "the program of a block");
   result.tensors = copy_of(arena, tape.tensors, tape.n_tensors, sizeof(pl_tensor), _Alignof(pl_tensor));

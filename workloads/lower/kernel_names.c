@@ -1,13 +1,13 @@
-/* See workloads/lower/lowering.h. Literals, so that programs of blocks copy no text. */
+/* See workloads/lower/kernel_names.h. Literals, so that programs of blocks copy no text. */
+#include "workloads/lower/kernel_names.h"
+
 #include <string.h>
 
-#include "workloads/lower/lowering.h"
-
-const pl_tape_names *pl_kernel_names_of(pl_block_kind kind, const char *path) {
+const pl_kernel_names *pl_kernel_names_of(pl_block_kind kind, const char *path) {
   static const struct {
     pl_block_kind kind;
     const char *path;
-    pl_tape_names names;
+    pl_kernel_names names;
   } known[] = {
       {PL_BLOCK_EMBEDDING, "norm", PL_OP_NAMES("embedding_norm")},
       {PL_BLOCK_EMBEDDING, "x", PL_OP_NAMES("embedding_dropout")},

@@ -10,15 +10,6 @@
 #include "workloads/fuse/kernels.h"
 #include "workloads/language/ir_again.h"
 #include "workloads/lower/launched_kernels.h"
-#include "workloads/lower/lowering.h"
-
-bool pl_block_is_launched(const pl_model *model, pl_block_kind kind, const pl_block_shard *shard) {
-  (void)shard;
-  if (model->unlike.parts != NULL) return kind != PL_BLOCK_LAYER; /* layers are of their part */
-  if (kind == PL_BLOCK_EMBEDDING || kind == PL_BLOCK_FINAL_NORM || kind == PL_BLOCK_HEAD || kind == PL_BLOCK_LOSS)
-    return true;
-  return kind == PL_BLOCK_LAYER || kind == PL_BLOCK_EXPERT_LAYER;
-}
 
 /* ---- what a pass is made of ---- */
 

@@ -13,10 +13,6 @@
 #include "workloads/block/block_tape.h"
 #include "workloads/lower/block_function.h"
 
-/* Whether this shard of the block is lowered so; else it is by the walk over its function (workloads/lower/lowering.h).
- */
-bool pl_block_is_launched(const pl_model *model, pl_block_kind kind, const pl_block_shard *shard);
-
 /* Its kernels under the framework (NULL: ideal), in `arena`. */
 pl_code pl_launch_kernels(const pl_framework *framework, pl_arena *arena, pl_block_function *block, pl_error *error);
 /* Forward and backward pass of these, all that the tape says of a block but its FLOPs. */

@@ -49,10 +49,8 @@ typedef struct attending {
 } attending;
 
 static const pl_ir_op *find_attention(const pl_ir_launched_ops *of) {
-  static const char *const rows[] = {"attention", "attention_backward", "ring_attention", "ring_attention_backward"};
   for (int32_t i = 0; i < of->n; i++)
-    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
-      if (is(&of->ops[i], rows[k])) return &of->ops[i];
+    if (pl_ir_row_at(of->ops[i].row)->launches == PL_IR_LAUNCHES_ATTENTION) return &of->ops[i];
   return NULL;
 }
 

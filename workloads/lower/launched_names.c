@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "workloads/language/ir_table.h"
+#include "workloads/lower/kernel_names.h"
 #include "workloads/lower/launched_tensors.h"
 
 static bool is(const pl_ir_op *op, const char *row) {
@@ -11,25 +12,25 @@ static bool is(const pl_ir_op *op, const char *row) {
 }
 
 /* Of the op of the block's function that makes a value of this name. */
-static const pl_tape_names *names_by(const pl_launching *own, const char *value) {
+static const pl_kernel_names *names_by(const pl_launching *own, const char *value) {
   const pl_ir_function *function = own->block->function;
   int32_t at = value != NULL ? pl_ir_value_find(function, value) : PL_IR_NONE;
   return at != PL_IR_NONE && function->values[at].op != PL_IR_NONE ? own->block->names[function->values[at].op] : NULL;
 }
 
-static const pl_tape_names *names_of(const pl_launching *own, const pl_ir_launched_ops *of, const pl_ir_op *op) {
+static const pl_kernel_names *names_of(const pl_launching *own, const pl_ir_launched_ops *of, const pl_ir_op *op) {
   const char *made = op->n_outputs > 0 ? of->f->values[op->first_output].name : NULL;
   if (strstr(pl_ir_row_at(op->row)->name, "attention") != NULL) return NULL; /* in one kernel: its row's */
   return names_by(own, own->backward ? op->origin : made);
 }
 
 /* The op that gives a kernel its name: a product, a norm, the choice of experts, else the last that has one. */
-static const pl_ir_op *head_of(const pl_launching *own, const pl_ir_launched_ops *of, const pl_tape_names **names) {
+static const pl_ir_op *head_of(const pl_launching *own, const pl_ir_launched_ops *of, const pl_kernel_names **names) {
   const pl_ir_op *head = NULL;
   *names = NULL;
   for (int32_t i = 0; i < of->n; i++) {
     const pl_ir_op *op = &of->ops[i];
-    const pl_tape_names *found = names_of(own, of, op);
+    const pl_kernel_names *found = names_of(own, of, op);
     if (found == NULL) continue;
     head = op;
     *names = found;
@@ -43,7 +44,7 @@ static bool is_weight_gradient(const pl_ir_launched_ops *of, const pl_ir_op *pro
   return pl_ir_type_find(&of->f->values[product->first_output].type, pl_ir_name_of("b")) < 0;
 }
 
-static const char *role_of(const pl_ir_launched_ops *of, const pl_ir_op *head, const pl_tape_names *names) {
+static const char *role_of(const pl_ir_launched_ops *of, const pl_ir_op *head, const pl_kernel_names *names) {
   if (is(head, "product")) return is_weight_gradient(of, head) ? names->wgrad : names->backward;
   bool of_experts = is(head, "sum") && pl_ir_op_has_name(head, "over", pl_ir_name_of("x"));
   if (is(head, "sum") && !of_experts) return names->bias_grad;
@@ -79,7 +80,7 @@ static int32_t reader_of(const pl_launching *own, int32_t value) {
 /* Of a cast to the type of products: of a gradient it is handed first. NULL: it is none. */
 static const char *cast_name(const pl_launching *own, int32_t index) {
   const pl_ir_op *op = &own->f->ops[index];
-  const pl_tape_names *names;
+  const pl_kernel_names *names;
   bool casts =
       op->n_outputs > 0 && pl_ir_element_is_narrow((pl_ir_element)own->f->values[op->first_output].type.element);
   int32_t reader = casts ? reader_of(own, op->first_output) : PL_IR_NONE;
@@ -127,15 +128,15 @@ static int64_t taps(const pl_ir_type *weight, const char *dim) {
 }
 
 /* The usual filters have names of their own; NULL: no convolution. */
-static const pl_tape_names *convolution_names(const pl_ir_launched_ops *of) {
+static const pl_kernel_names *convolution_names(const pl_ir_launched_ops *of) {
   static const struct {
     int64_t height, width;
-    pl_tape_names names;
+    pl_kernel_names names;
   } known[] = {{1, 1, PL_LINEAR_NAMES("conv1x1")}, {3, 3, PL_LINEAR_NAMES("conv3x3")},
                {5, 5, PL_LINEAR_NAMES("conv5x5")}, {7, 7, PL_LINEAR_NAMES("conv7x7")},
                {1, 7, PL_LINEAR_NAMES("conv1x7")}, {7, 1, PL_LINEAR_NAMES("conv7x1")},
                {1, 3, PL_LINEAR_NAMES("conv1x3")}, {3, 1, PL_LINEAR_NAMES("conv3x1")}};
-  static const pl_tape_names other = PL_LINEAR_NAMES("conv");
+  static const pl_kernel_names other = PL_LINEAR_NAMES("conv");
   for (int32_t i = 0; i < of->n; i++) {
     const pl_ir_op *op = &of->ops[i];
     if (strncmp(pl_ir_row_at(op->row)->name, "convolution", 11) != 0) continue;
@@ -149,7 +150,7 @@ static const pl_tape_names *convolution_names(const pl_ir_launched_ops *of) {
 }
 
 static const char *convolution_name(const pl_launching *own, int32_t index, const pl_ir_launched_ops *of) {
-  const pl_tape_names *names = convolution_names(of);
+  const pl_kernel_names *names = convolution_names(of);
   if (names == NULL) return NULL;
   if (!own->backward || own->again[index]) return names->forward;
   for (int32_t i = 0; i < of->n; i++)
@@ -161,7 +162,7 @@ static const char *convolution_name(const pl_launching *own, int32_t index, cons
 
 const char *pl_launching_name(const pl_launching *own, int32_t index) {
   const pl_ir_launched_ops of = pl_ir_launched_by(own->kernels, own->f, &own->f->ops[index]);
-  const pl_tape_names *names;
+  const pl_kernel_names *names;
   const char *cast = cast_name(own, index);
   if (cast != NULL) return cast;
   const pl_ir_op *head = head_of(own, &of, &names);
@@ -178,7 +179,7 @@ const char *pl_launching_name(const pl_launching *own, int32_t index) {
 
 const char *pl_launching_bias_name(const pl_launching *own, int32_t index) {
   const pl_ir_launched_ops of = pl_ir_launched_by(own->kernels, own->f, &own->f->ops[index]);
-  const pl_tape_names *names;
+  const pl_kernel_names *names;
   return head_of(own, &of, &names) != NULL ? names->bias : NULL;
 }
 
@@ -192,7 +193,7 @@ const char *pl_launching_value_name(const pl_launching *own, int32_t value, cons
   strcpy(stem, name + 1);
   for (;;) {
     if (strcmp(stem, "x") == 0) return "input";
-    const pl_tape_names *names = names_by(own, stem);
+    const pl_kernel_names *names = names_by(own, stem);
     int32_t at = pl_ir_value_find(function, stem), maker = at != PL_IR_NONE ? function->values[at].op : PL_IR_NONE;
     if (names != NULL) return names->forward;
     while (maker != PL_IR_NONE && (is(&function->ops[maker], "rename") || is(&function->ops[maker], "cut")))
@@ -218,7 +219,7 @@ const char *pl_launching_parameter_name(const pl_launching *own, const char *pat
       bool reads =
           maker != PL_IR_NONE && is(&function->ops[maker], "param") && strcmp(function->ops[maker].path, path) == 0;
       const pl_ir_launched_ops of = {function, &function->ops[i], 1};
-      const pl_tape_names *names = own->block->names[i], *convolution = reads ? convolution_names(&of) : NULL;
+      const pl_kernel_names *names = own->block->names[i], *convolution = reads ? convolution_names(&of) : NULL;
       if (convolution != NULL) return convolution->forward;
       if (reads && names != NULL && is(&function->ops[i], "add") && names->bias != NULL) return names->bias;
       if (reads) return names != NULL ? names->forward : pl_ir_row_at(function->ops[i].row)->name;
@@ -264,7 +265,7 @@ const char *pl_launching_collective_name(const pl_launching *own, int32_t index)
   int32_t of = gathers ? own->last[op->first_output] : partial_of(own, op->inputs[0]);
   if (of == PL_IR_NONE || of >= own->f->n_ops) return row;
   const pl_ir_launched_ops ops = pl_ir_launched_by(own->kernels, own->f, &own->f->ops[of]);
-  const pl_tape_names *names;
+  const pl_kernel_names *names;
   if (head_of(own, &ops, &names) == NULL) return row;
   bool forward = !own->backward || own->again[of];
   if (gathers)

@@ -1,6 +1,7 @@
 /* What kernels of a block write (launched_kernels.h): outputs in tensors of their own or in place, masks, what norms
  * keep, buffers of gradients. */
 #include "core/cluster/cluster.h"
+#include "workloads/fuse/reading.h"
 #include "workloads/lower/launched_kernels.h"
 
 static bool is(const pl_ir_op *op, const char *row) {

@@ -7,6 +7,7 @@
 #include "workloads/language/ir_product.h"
 #include "workloads/language/ir_table.h"
 #include "workloads/layout/layout_rules.h"
+#include "workloads/lower/kernel_names.h"
 
 static bool is(const pl_ir_op *op, const char *row) {
   return pl_ir_op_is(op, row);
@@ -261,7 +262,7 @@ static uint32_t pack(pl_launching *own, const pl_ir_op *param, uint32_t tensor, 
 }
 
 static void pack_products(pl_launching *own, const pl_ir_op *op, const pl_ir_launched_ops *of,
-                          const pl_tape_names *names) {
+                          const pl_kernel_names *names) {
   uint32_t weights = PL_NONE, biases = PL_NONE;
   for (int32_t i = 0; i < of->n; i++) {
     const pl_ir_op *each = &of->ops[i];
@@ -282,7 +283,8 @@ static void pack_products(pl_launching *own, const pl_ir_op *op, const pl_ir_lau
   }
 }
 
-static void pack_norm(pl_launching *own, const pl_ir_op *op, const pl_ir_launched_ops *of, const pl_tape_names *names) {
+static void pack_norm(pl_launching *own, const pl_ir_op *op, const pl_ir_launched_ops *of,
+                      const pl_kernel_names *names) {
   uint32_t vectors = PL_NONE; /* of norms of queries and of keys, which are one kernel, too */
   for (int32_t i = 0; i < of->n; i++) {
     if (!is(&of->ops[i], "layer_norm") && !is(&of->ops[i], "rms_norm")) continue;
@@ -303,7 +305,7 @@ void pl_launching_find_packs(pl_launching *own) {
     const pl_ir_op *op = &own->f->ops[i];
     const pl_ir_launched_ops of = pl_ir_launched_by(own->kernels, own->f, op);
     const char *name = pl_launching_name(own, i), *bias = pl_launching_bias_name(own, i);
-    const pl_tape_names names = {.forward = name, .bias = bias != NULL ? bias : "bias"};
+    const pl_kernel_names names = {.forward = name, .bias = bias != NULL ? bias : "bias"};
     pack_products(own, op, &of, &names);
     pack_norm(own, op, &of, &names);
   }
