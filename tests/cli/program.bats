@@ -145,7 +145,11 @@ END
   [ "$(grep -c '^  keep "relu[.0-9]*"' "$BATS_TEST_TMPDIR/net.plir")" = 7 ] # the others are read by nobody else
   [ "$(kernels torch-ddp | grep -c 'signs')" = 0 ]
   [ "$(kernels "$BATS_TEST_TMPDIR/fused.json" --dtype fp32 | grep -c 'signs')" = 0 ]
-  run -0 "$PACELINE" simulate --program "$BATS_TEST_TMPDIR/net.plir" --platform hc1 --framework "$BATS_TEST_TMPDIR/fused.json" --json
+  job="--platform dgx-1v --model resnet-50 --gbs 256 --strategy pp=1,dp=8,tmp=1,mbs=32 --dtype fp16 --json"
+  time_of() { "$PACELINE" simulate $job "$@" | python3 -c 'import json, sys; print(json.load(sys.stdin)["iter_time_s"])'; }
+  python3 -c 'import sys; a, b, apart = map(float, sys.argv[1:]); sys.exit(abs(a / b - 1) > 0.002 or not a < 0.9 * apart)' \
+    "$(time_of --framework "$BATS_TEST_TMPDIR/fused.json")" "$(time_of --framework "$BATS_TEST_TMPDIR/fused.json" --as-program)" \
+    "$(time_of --framework torch-ddp)"
 }
 
 @test "the optimizer is the framework's, and so is attention" {
