@@ -258,6 +258,17 @@ static void test_rate_of_batch_norm(void **state) {
     assert_true(fabs(pl_op_cost(&profile, norms[i]).time_s - norms[i]->bytes / 0.8e12) < 1e-15);
 }
 
+/* All blocks together, three times over, are what a picture takes. */
+static void test_model_flops(void **state) {
+  (void)state;
+  pl_model model = load("resnet-50");
+  double forward = 0;
+  for (int32_t block = 0; block < pl_model_n_blocks(&model); block++)
+    forward += program_of(&model, block, &fp32).model_flops;
+  double all = 3 * forward / fp32.mbs, expected = pl_model_flops_per_sequence(&model, 1);
+  assert_true(forward > 0 && fabs(all - expected) < 1e-12 * expected);
+}
+
 static void test_no_tensor_ranks(void **state) {
   (void)state;
   pl_model model = load("resnet-50");
@@ -331,12 +342,19 @@ static void test_alignment(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(test_published_counts), cmocka_unit_test(test_shapes),
-      cmocka_unit_test(test_residual),         cmocka_unit_test(test_refused_chains),
-      cmocka_unit_test(test_refused_files),    cmocka_unit_test(test_derivatives),
-      cmocka_unit_test(test_memory),           cmocka_unit_test(test_no_tensor_ranks),
-      cmocka_unit_test(test_formula),          cmocka_unit_test(test_alignment),
-      cmocka_unit_test(test_fused_batch_norm), cmocka_unit_test(test_rate_of_batch_norm),
+      cmocka_unit_test(test_published_counts),
+      cmocka_unit_test(test_shapes),
+      cmocka_unit_test(test_residual),
+      cmocka_unit_test(test_refused_chains),
+      cmocka_unit_test(test_refused_files),
+      cmocka_unit_test(test_derivatives),
+      cmocka_unit_test(test_memory),
+      cmocka_unit_test(test_model_flops),
+      cmocka_unit_test(test_no_tensor_ranks),
+      cmocka_unit_test(test_formula),
+      cmocka_unit_test(test_alignment),
+      cmocka_unit_test(test_fused_batch_norm),
+      cmocka_unit_test(test_rate_of_batch_norm),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

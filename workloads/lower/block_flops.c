@@ -88,6 +88,8 @@ double pl_block_model_flops(const pl_block_function *block, const pl_block_shard
     if (is_with_weight(block, op))
       flops +=
           product_flops(block, op, (double)shard->mbs) * pl_ir_routed_share(&routing, type_of(block, op->inputs[0]));
+    else if (pl_ir_op_is(op, "convolution")) /* of one picture here, on one rank */
+      flops += (double)shard->mbs * pl_ir_op_flops(&block->module.mesh, block->function, op);
     else if (find_attended(block, i, &core))
       flops += attention_flops(block, &core, shard);
   }
