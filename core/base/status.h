@@ -49,6 +49,8 @@ int pl_code_exit_status(pl_code code);
 
 /* A broken invariant: stays on in every build; keep it out of inner loops (use PL_DEBUG_ASSERT there). */
 #define PL_ASSERT(condition) ((condition) ? (void)0 : pl_assert_failed(#condition, __FILE__, __LINE__))
+/* Where the program never comes; nothing needs to be returned behind it. */
+#define PL_NEVER(what) pl_assert_failed(what, __FILE__, __LINE__)
 _Noreturn void pl_assert_failed(const char *condition, const char *file, int line);
 
 #ifdef NDEBUG

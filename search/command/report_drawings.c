@@ -73,7 +73,7 @@ static pl_code parse(drawing *own, char *command, pl_error *error) {
   for (int i = 1; i < n; i++) {
     if (strncmp(words[i], offload, strlen(offload)) == 0) own->space.choices.offloads = 3; /* some, so of programs */
     if (strncmp(words[i], space, strlen(space)) != 0) continue;
-    const char *value = words[i][strlen(space)] == '=' ? words[i] + strlen(space) + 1 : words[i + 1];
+    const char *value = words[i][strlen(space)] == '=' ? words[i] + strlen(space) + 1 : i + 1 < n ? words[i + 1] : NULL;
     if (value != NULL) own->space.trees = pl_arena_strdup(&own->programs.arena, value);
   }
   PL_TRY(pl_command_line_parse("report", &argp, n_kept, kept, false, &own->options, error));

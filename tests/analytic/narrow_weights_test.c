@@ -44,7 +44,7 @@ static double program_buffers(const char *text, bool fp8, bool fp4, bool caches,
   const pl_cluster nothing = {0};
   pl_strategy strategy;
   pl_ir_module distributed, kernels;
-  pl_class_memory *memory;
+  pl_class_memory *memory = NULL;
   pl_error error = PL_ERROR_INIT;
   if (pl_strategy_parse(text, &model, &arena, &strategy, &error) != PL_OK ||
       pl_strategy_assign(&strategy, &model, &job, NULL, &arena, &error) != PL_OK ||

@@ -3,14 +3,26 @@
 
 #include <string.h>
 
+#include "core/base/hash_index.h"
 #include "workloads/fuse/kernel_steps.h"
 #include "workloads/fuse/reading.h"
 #include "workloads/language/ir_table.h"
 
+/* How a function's values are read, of each of them. */
+typedef struct readers {
+  const pl_ir_function *f;        /* NULL: there is no such function */
+  int32_t *products;              /* that read it first, or what is gathered of it */
+  int32_t *of_weights;            /* and of them those for the gradient of their weights */
+  bool *norm;                     /* a norm reads it */
+  const char **kept;              /* path that it is kept under; NULL: it is not */
+  pl_hash_index keep_at, kept_at; /* `keep` and `kept`, by path */
+} readers;
+
 typedef struct widening {
   const pl_ir_module *module;
   const pl_ir_function *f;
-  bool derives; /* it is a backward function */
+  readers own, backward, weights; /* of f, and of what is derived from it */
+  bool derives;                   /* it is a backward function */
   pl_autocast_form form;
   uint8_t *times;
   bool *stream; /* per value: of the residual stream, or a gradient of it */
@@ -30,8 +42,9 @@ static bool widens(const pl_ir_function *f, int32_t value) {
   return has_16_bits(type) && pl_read_is_of_tokens(type);
 }
 
-static bool launches(const widening *own, const pl_ir_op *op, const char *first, const char *second) {
-  const pl_ir_launched_ops of = pl_ir_launched_by(own->module, own->f, op);
+static bool launches(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *op, const char *first,
+                     const char *second) {
+  const pl_ir_launched_ops of = pl_ir_launched_by(module, f, op);
   for (int32_t i = 0; i < of.n; i++)
     if (is(&of.ops[i], first) || is(&of.ops[i], second)) return true;
   return false;
@@ -41,59 +54,86 @@ static bool is_of_weights(const pl_ir_launched_ops *of, const pl_ir_op *product)
   return pl_ir_type_find(&of->f->values[product->first_output].type, pl_ir_name_of("b")) < 0;
 }
 
-/* Of those that an op launches: how many read its operand k first, or of them, for the gradient of their weights. */
-static int32_t products_of(const widening *own, const pl_ir_op *op, int32_t k, bool of_weights) {
-  const pl_ir_launched_ops of = pl_ir_launched_by(own->module, own->f, op);
-  int32_t n = 0, value = of.f == own->f ? op->inputs[k] : k;
-  for (int32_t i = 0; i < of.n; i++) {
-    bool reads = is(&of.ops[i], "product") && of.ops[i].inputs[0] == value;
-    n += reads && (!of_weights || is_of_weights(&of, &of.ops[i]));
+/* ---- who reads a value ---- */
+
+/* Of those that an op launches: how many read its operand k first; those of weights' gradients are counted too. */
+static int32_t products_of(const pl_ir_function *f, const pl_ir_launched_ops *of, const pl_ir_op *op, int32_t k,
+                           int32_t *of_weights) {
+  int32_t n = 0, value = of->f == f ? op->inputs[k] : k;
+  for (int32_t i = 0; i < of->n; i++) {
+    if (!is(&of->ops[i], "product") || of->ops[i].inputs[0] != value) continue;
+    n++;
+    *of_weights += is_of_weights(of, &of->ops[i]);
   }
   return n;
 }
 
-/* That read the value, or what is gathered of it. */
-static int32_t products_behind(const widening *own, int32_t value, bool of_weights) {
-  int32_t n = 0;
-  for (int32_t i = 0; i < own->f->n_ops; i++)
-    for (int32_t k = 0; k < own->f->ops[i].n_inputs; k++) {
-      const pl_ir_op *op = &own->f->ops[i];
-      if (op->inputs[k] != value) continue;
-      n += is(op, "all_gather") ? products_behind(own, op->first_output, of_weights)
-                                : products_of(own, op, k, of_weights);
+/* In reverse: whoever reads what an op gives stands behind it. */
+static void count_readers(const pl_ir_module *module, readers *own) {
+  for (int32_t i = own->f->n_ops; i-- > 0;) {
+    const pl_ir_op *op = &own->f->ops[i];
+    const pl_ir_launched_ops of = pl_ir_launched_by(module, own->f, op);
+    bool gathers = is(op, "all_gather"), norm = launches(module, own->f, op, "layer_norm", "rms_norm");
+    for (int32_t k = 0; k < op->n_inputs; k++) {
+      int32_t value = op->inputs[k];
+      own->products[value] +=
+          gathers ? own->products[op->first_output] : products_of(own->f, &of, op, k, &own->of_weights[value]);
+      if (gathers) own->of_weights[value] += own->of_weights[op->first_output];
+      own->norm[value] = own->norm[value] || norm;
     }
-  return n;
+  }
 }
+
+static bool note_kept(readers *own, pl_arena *arena) {
+  for (int32_t i = 0; i < own->f->n_ops; i++) {
+    const pl_ir_op *op = &own->f->ops[i];
+    bool keeps = is(op, "keep");
+    if (!keeps && !is(op, "kept")) continue;
+    if (keeps) own->kept[op->inputs[0]] = op->path;
+    if (!pl_hash_index_put(keeps ? &own->keep_at : &own->kept_at, pl_hash_text(0, op->path), op, arena)) return false;
+  }
+  return true;
+}
+
+static bool read_function(const pl_ir_module *module, const pl_ir_function *f, pl_arena *arena, readers *own) {
+  *own = (readers){.f = f};
+  if (f == NULL) return true;
+  own->products = PL_TAKE(arena, int32_t, f->n_values + 1);
+  own->of_weights = PL_TAKE(arena, int32_t, f->n_values + 1);
+  own->norm = PL_TAKE(arena, bool, f->n_values + 1);
+  own->kept = PL_TAKE(arena, const char *, f->n_values + 1);
+  if (arena->failed) return false;
+  count_readers(module, own);
+  return note_kept(own, arena);
+}
+
+/* The first one under this path; NULL: there is none. */
+static const pl_ir_op *at_path(const pl_hash_index *index, const char *path) {
+  const pl_ir_op *first = NULL;
+  uint32_t probe = 0;
+  for (const pl_ir_op *op; (op = pl_hash_index_find(index, pl_hash_text(0, path), &probe)) != NULL;)
+    if (strcmp(op->path, path) == 0 && (first == NULL || op < first)) first = op;
+  return first;
+}
+
+/* ---- casts ---- */
 
 /* In a function derived from it: of what was kept there, for gradients of weights; 0 where products read it again,
  * which cast it anew. */
-static int32_t casts_kept(const widening *own, const char *end, const char *path) {
-  const widening later = {.module = own->module, .f = pl_kernel_derived_of(own->module, own->f, end)};
-  for (int32_t i = 0; later.f != NULL && i < later.f->n_ops; i++) {
-    const pl_ir_op *op = &later.f->ops[i];
-    if (!is(op, "kept") || strcmp(op->path, path) != 0) continue;
-    int32_t n = products_behind(&later, op->first_output, true);
-    return products_behind(&later, op->first_output, false) > n ? 0 : n;
-  }
-  return 0;
+static int32_t casts_kept(const readers *later, const char *path) {
+  const pl_ir_op *kept = at_path(&later->kept_at, path);
+  if (kept == NULL) return 0;
+  int32_t n = later->of_weights[kept->first_output];
+  return later->products[kept->first_output] > n ? 0 : n;
 }
 
 /* Casts of a value that are there: those that gradients of weights read, of what is not kept those of a forward pass.
  */
 static int32_t casts_of(const widening *own, int32_t value) {
-  const char *path = NULL;
-  if (own->derives) return products_behind(own, value, true);
-  for (int32_t i = 0; i < own->f->n_ops; i++)
-    if (is(&own->f->ops[i], "keep") && own->f->ops[i].inputs[0] == value) path = own->f->ops[i].path;
-  if (path == NULL) return products_behind(own, value, false);
-  return casts_kept(own, ".backward", path) + casts_kept(own, ".weights", path);
-}
-
-static bool feeds_norm(const widening *own, int32_t value) {
-  for (int32_t i = 0; i < own->f->n_ops; i++)
-    for (int32_t k = 0; k < own->f->ops[i].n_inputs; k++)
-      if (own->f->ops[i].inputs[k] == value && launches(own, &own->f->ops[i], "layer_norm", "rms_norm")) return true;
-  return false;
+  const char *path = own->own.kept[value];
+  if (own->derives) return own->own.of_weights[value];
+  if (path == NULL) return own->own.products[value];
+  return casts_kept(&own->backward, path) + casts_kept(&own->weights, path);
 }
 
 static bool reads_stream(const widening *own, const pl_ir_op *op) {
@@ -102,21 +142,11 @@ static bool reads_stream(const widening *own, const pl_ir_op *op) {
   return false;
 }
 
-/* Of the forward function's value that is kept there. */
-static bool find_kept(const widening *forward, const char *path, int32_t *value) {
-  for (int32_t i = 0; i < forward->f->n_ops; i++) {
-    const pl_ir_op *op = &forward->f->ops[i];
-    if (!is(op, "keep") || strcmp(op->path, path) != 0) continue;
-    *value = op->inputs[0];
-    return true;
-  }
-  return false;
-}
-
 static void widen_kept(widening *own, const pl_ir_op *kept, const widening *forward) {
-  int32_t value;
-  if (forward->f == NULL || !find_kept(forward, kept->path, &value)) return;
-  bool of_norm = own->form == PL_AUTOCAST_NORMS && widens(forward->f, value) && feeds_norm(forward, value);
+  const pl_ir_op *keep = forward->f != NULL ? at_path(&forward->own.keep_at, kept->path) : NULL;
+  if (keep == NULL) return;
+  int32_t value = keep->inputs[0];
+  bool of_norm = own->form == PL_AUTOCAST_NORMS && widens(forward->f, value) && forward->own.norm[value];
   own->times[kept->first_output] = of_norm ? 2 : forward->times[value];
   own->stream[kept->first_output] = forward->stream[value];
 }
@@ -124,7 +154,7 @@ static void widen_kept(widening *own, const pl_ir_op *kept, const widening *forw
 /* As it is cast for products; a norm's output that one of them reads is that cast alone. */
 static uint8_t times_of(const widening *own, int32_t value, bool of_norm) {
   int32_t n = casts_of(own, value);
-  if (n > 1) return (uint8_t)n;
+  if (n > 1) return (uint8_t)(n < UINT8_MAX ? n : UINT8_MAX);
   return own->stream[value] && !(of_norm && n == 1) ? 2 : 1;
 }
 
@@ -135,9 +165,9 @@ static bool is_normed(const pl_ir_op *op) {
 
 static void widen_outputs(widening *own, const pl_ir_op *op) {
   bool passes = op->n_inputs == 1 && pl_ir_row_at(op->row)->effect == PL_IR_COLLECTIVE;
-  bool norm = launches(own, op, "layer_norm", "rms_norm"),
-       back = launches(own, op, "layer_norm_backward", "rms_norm_backward");
-  bool sums = launches(own, op, "add", "add") && reads_stream(own, op), normed = is_normed(op);
+  bool norm = launches(own->module, own->f, op, "layer_norm", "rms_norm"),
+       back = launches(own->module, own->f, op, "layer_norm_backward", "rms_norm_backward");
+  bool sums = launches(own->module, own->f, op, "add", "add") && reads_stream(own, op), normed = is_normed(op);
   for (int32_t value = op->first_output; value < op->first_output + op->n_outputs; value++) {
     if (!widens(own->f, value)) continue;
     own->stream[value] =
@@ -177,7 +207,9 @@ static bool take(widening *own, const pl_ir_module *module, const pl_ir_function
                     .form = form,
                     .times = PL_TAKE(arena, uint8_t, f->n_values + 1),
                     .stream = PL_TAKE(arena, bool, f->n_values + 1)};
-  return own->times != NULL && own->stream != NULL;
+  return read_function(module, f, arena, &own->own) &&
+         read_function(module, pl_kernel_derived_of(module, f, ".backward"), arena, &own->backward) &&
+         read_function(module, pl_kernel_derived_of(module, f, ".weights"), arena, &own->weights) && !arena->failed;
 }
 
 bool pl_kernel_wider_take(const pl_ir_module *module, const pl_ir_function *function, const pl_framework *framework,

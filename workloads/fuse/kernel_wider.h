@@ -13,7 +13,7 @@
 #include "workloads/language/ir_module.h"
 
 /* Per value of a function, from the arena: how many times as large it is; NULL in *times: all are as they say. Of
- * `norms` only what is kept is larger than what is handed on. False: no memory. O(ops^2). */
+ * `norms` only what is kept is larger than what is handed on. False: no memory. O(operands). */
 bool pl_kernel_wider_take(const pl_ir_module *module, const pl_ir_function *function, const pl_framework *framework,
                           pl_arena *arena, const uint8_t **times);
 

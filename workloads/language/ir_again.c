@@ -8,16 +8,18 @@ static bool is_narrow_cast(const pl_ir_function *function, const pl_ir_op *op) {
          pl_ir_element_is_narrow((pl_ir_element)function->values[op->first_output].type.element);
 }
 
-/* Casts of forward values for products of gradients alone are theirs. */
-static void leave_casts(const pl_ir_function *function, bool *again) {
-  for (int32_t i = 0; i < function->n_ops; i++) {
-    bool any = false;
-    if (!again[i] || !is_narrow_cast(function, &function->ops[i])) continue;
-    for (int32_t r = i + 1; r < function->n_ops && !any; r++)
-      for (int32_t k = 0; k < function->ops[r].n_inputs; k++)
-        any = any || (again[r] && function->ops[r].inputs[k] == function->ops[i].first_output);
-    again[i] = any;
+/* Casts of forward values for products of gradients alone are theirs. In reverse: readers stand behind what they read,
+ * and a cast among them counts as it was. */
+static bool leave_casts(const pl_ir_function *function, pl_arena *arena, bool *again) {
+  bool *reads_again = PL_TAKE(arena, bool, function->n_values + 1); /* something that is made again reads the value */
+  if (reads_again == NULL) return false;
+  for (int32_t i = function->n_ops; i-- > 0;) {
+    const pl_ir_op *op = &function->ops[i];
+    for (int32_t k = 0; again[i] && k < op->n_inputs; k++)
+      reads_again[op->inputs[k]] = true;
+    if (again[i] && is_narrow_cast(function, op)) again[i] = reads_again[op->first_output];
   }
+  return true;
 }
 
 const bool *pl_ir_again_take(const pl_ir_function *function, pl_arena *arena) {
@@ -35,8 +37,7 @@ const bool *pl_ir_again_take(const pl_ir_function *function, pl_arena *arena) {
     for (int32_t k = 0; k < op->n_outputs; k++)
       of_gradients[op->first_output + k] = reads && op->n_inputs > 0;
   }
-  leave_casts(function, again);
-  return again;
+  return leave_casts(function, arena, again) ? again : NULL;
 }
 
 bool pl_ir_is_derived(const pl_ir_function *function) {

@@ -176,8 +176,7 @@ static const pl_chain_step *step_of_chain(const pl_launching *own, const pl_chai
         pl_picture_equal(is->out, step->out))
       return is;
   }
-  PL_ASSERT(!"a convolution is of its chain");
-  return NULL;
+  PL_NEVER("a convolution is of its chain");
 }
 
 void pl_launching_kernel(pl_launching *own, int32_t index) {

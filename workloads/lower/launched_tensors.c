@@ -200,8 +200,7 @@ void pl_launching_keep(pl_launching *own, const char *path, uint32_t tensor) {
 uint32_t pl_launching_kept(const pl_launching *own, const char *path) {
   for (int32_t i = 0; i < own->kept.n; i++)
     if (strcmp(own->kept.entries[i].path, path) == 0) return own->kept.entries[i].tensor;
-  PL_ASSERT(!"what is read again was kept");
-  return PL_NONE;
+  PL_NEVER("what is read again was kept");
 }
 
 uint32_t pl_launching_mask(pl_launching *own, const pl_ir_launched_ops *of, const pl_ir_op *dropout, const char *name) {
