@@ -27,7 +27,7 @@ static pl_replayed_memory replay(const char *text, const pl_framework *framework
   const pl_job job = {.gbs = 256, .seq = 4096, .dtype = PL_DTYPE_BF16, .flash = true, .framework = framework};
   pl_strategy strategy;
   pl_program program;
-  pl_replayed_memory memory;
+  pl_replayed_memory memory = {0};
   pl_error error = PL_ERROR_INIT;
   if (pl_strategy_parse(text, &model, &arena, &strategy, &error) != PL_OK ||
       pl_strategy_assign(&strategy, &model, &job, NULL, &arena, &error) != PL_OK ||

@@ -87,6 +87,21 @@ S
   [[ $output == *"pp=4,dp=8"* ]]
 }
 
+@test "explain takes a launch file as simulate does" {
+  local job=(--platform "$platform" --model gpt2-345m --gbs 64 --strategy pp=2,dp=8,tmp=2,mbs=1)
+  "$PACELINE" launch "${job[@]}" --as megatron -o "$dir/explained.sh" >/dev/null
+  run -0 "$PACELINE" explain --from "$dir/explained.sh" --platform "$platform" --top 2
+  [[ $output == *"taken"*"num_layers 24"* && $output == *"pp=2,dp=8,tmp=2"* && $output == *"(the busiest)"* ]]
+  "$PACELINE" explain --from "$dir/explained.sh" --platform "$platform" --json >"$dir/explained"
+  "$PACELINE" explain "${job[@]}" --framework "$(jq -r .framework "$dir/explained")" --json >"$dir/direct"
+  for key in iter_time_s run_digest stages; do
+    [ "$(jq -c ".$key" "$dir/explained")" = "$(jq -c ".$key" "$dir/direct")" ]
+  done
+  sed -i 's/--tensor-model-parallel-size 2/--tensor-model-parallel-size 3/' "$dir/explained.sh"
+  refuses "--tensor-model-parallel-size: pp=2 * tmp=3: a multiple of 6 GPUs is needed" explain --from "$dir/explained.sh" --platform "$platform"
+  refuses "what is explained as a program is not read from launch files" explain --as-program --from "$dir/explained.sh" --platform "$platform"
+}
+
 @test "a strategy that a file makes and that is refused: the setting that says so, and its line" {
   local job=(--platform dgx-h100:4 --model mixtral-8x7b --gbs 64 --strategy pp=1,dp=16,tmp=2,sp=1,mbs=1,ep=8,zero=1,ep_overlap=1)
   "$PACELINE" launch "${job[@]}" --as megatron -o "$dir/moe.sh" >/dev/null

@@ -89,7 +89,7 @@ static void test_platform(void **state) {
   } points[] = {{"nodes=16", 128}, {"nodes=4", 32}, {"nodes=1", 8}};
   for (int i = 0; i < 3; i++) {
     pl_vary_grid grid;
-    const pl_cluster *cluster;
+    const pl_cluster *cluster = NULL;
     if (pl_vary_grid_parse(&points[i].text, 1, &arena, &grid, &error) != PL_OK ||
         pl_vary_cluster_take(&grid, 0, base, &arena, &cluster, &error) != PL_OK)
       fail_msg("%s", error.message);

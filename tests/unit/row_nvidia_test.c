@@ -118,8 +118,8 @@ static void losses_of_bert(void **state) {
 static void recipes_of_experts(void **state) {
   (void)state;
   static const char *const notes[] = {"recipe of Megatron-Bridge v0.4.2: cuda_graph_scope=attn+moe_router",
-                                      "recipe of Megatron-Bridge v0.6.0: overlap_moe_expert_parallel_comm=True; "
-                                      "cuda_graph_impl=full_iteration",
+                                      ("recipe of Megatron-Bridge v0.6.0: overlap_moe_expert_parallel_comm=True; "
+                                       "cuda_graph_impl=full_iteration"),
                                       "measured twice", "+1f1b overlap"};
   static const bool overlaps[] = {false, true, false, true}, launches[] = {true, false, true, true};
   char text[4096] = "family,model,n_layers,hidden,n_heads,seq_len,gpu,n_gpus,framework,precision,tp,pp,dp,ep,mbs,gbs,"

@@ -8,9 +8,11 @@
 #include "core/system/command_line.h"
 #include "workloads/command/explain_report.h"
 #include "workloads/command/job_session.h"
+#include "workloads/command/launched_job.h"
 #include "workloads/command/simulate_program.h"
 #include "workloads/import/model_file.h"
 #include "workloads/language/ir_text.h"
+#include "workloads/launch/blame.h"
 #include "workloads/tree/tree.h"
 
 enum {
@@ -27,16 +29,15 @@ enum {
 typedef struct explain_options {
   pl_job_options job;
   pl_straggler_options stragglers;
-  const char *strategy, *stage, *top, *program_path;
+  const char *strategy, *stage, *top, *program_path, *launch_path;
   bool json, as_program;
 } explain_options;
 
 static const struct argp_option option_table[] = {
     {"strategy", KEY_STRATEGY, "TEXT", 0, "key=value,...: as for 'paceline simulate', or a strategy tree (.yaml)", 0},
-    {"from", KEY_FROM, "FILE.h5[:N]", 0,
-     "instead of all that: a row of a sweep's or a search's results (default: the fastest that fits); options beside "
-     "it "
-     "are stronger",
+    {"from", KEY_FROM, "FILE", 0,
+     "instead of all that: a launch file, as for 'paceline simulate', or FILE.h5[:N], a row of a sweep's or a search's "
+     "results (default: the fastest that fits); options beside it are stronger",
      0},
     {"stage", KEY_STAGE, "S", 0, "the pipeline stage to explain, from 0; or all (default: the busiest)", 0},
     {"top", KEY_TOP, "N", 0, "rows of each table; 0: all (default 15; with --json all)", 0},
@@ -59,9 +60,8 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
   case KEY_STRATEGY:
     options->strategy = value;
     return 0;
-  case KEY_FROM: /* the front door reads results (search/command/row_again.h) */
-    pl_fail(&options->job.error, PL_BAD_INPUT,
-            "--from %s: a file of results ends in .h5 (launch files are for 'paceline simulate --from')", value);
+  case KEY_FROM: /* of results: the front door reads them (search/command/row_again.h) */
+    options->launch_path = value;
     return 0;
   case KEY_STAGE:
     options->stage = value;
@@ -89,6 +89,8 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
 typedef struct session {
   explain_options *options;
   pl_job_session job;
+  pl_launch launch;
+  bool is_launched; /* by it, with the strategy that it makes */
   pl_simulate_report report;
   pl_residuals residuals;
   pl_explanation explanation;
@@ -121,6 +123,11 @@ static pl_code choose_stages(session *own, pl_error *error) {
 
 static pl_code load(session *own, pl_error *error) {
   explain_options *options = own->options;
+  bool has_strategy = options->strategy != NULL;
+  if (options->launch_path != NULL && options->job.error.code == PL_OK)
+    PL_TRY(
+        pl_launched_job_take(options->launch_path, &own->job, &options->job, &options->strategy, &own->launch, error));
+  own->is_launched = options->launch_path != NULL && !has_strategy;
   PL_TRY(pl_job_options_check(&options->job, error));
   PL_TRY(check_view(own, error));
   if (options->strategy == NULL)
@@ -149,6 +156,9 @@ static pl_code explain_program(session *own, pl_error *error) {
   bool tree = options->strategy != NULL && pl_tree_is_file(options->strategy);
   if (options->program_path != NULL && options->strategy != NULL)
     return pl_fail(error, PL_BAD_INPUT, "--program says its strategy itself: leave out --strategy");
+  if (options->launch_path != NULL)
+    return pl_fail(error, PL_BAD_INPUT, "--from %s: what is explained as a program is not read from launch files",
+                   options->launch_path);
   const pl_program_request request = {.program_path = options->program_path,
                                       .tree_path = tree ? options->strategy : NULL,
                                       .strategy = tree ? NULL : options->strategy,
@@ -174,6 +184,7 @@ static pl_code explain(session *own, pl_error *error) {
   pl_simulate_subject subject;
   PL_TRY(pl_job_session_subject(&own->job, &options->job, &own->report, &subject, error));
   subject.stragglers = &options->stragglers;
+  if (options->launch_path != NULL) subject.launch = &own->launch;
   PL_TRY((options->json ? pl_explain_report_json : pl_explain_report_print)(
       stdout, &subject, &own->report, &own->explanation, &own->view, &own->job.arena, error));
   return pl_job_options_demand_fit(&options->job, &own->report.row, error);
@@ -202,6 +213,7 @@ int pl_cmd_explain(int argc, char **argv) {
   pl_error error = PL_ERROR_INIT;
   pl_code code = pl_command_line_parse("explain", &argp, argc, argv, false, &options, &error);
   if (code == PL_OK) code = explain(&own, &error);
+  if (own.is_launched) pl_launch_blame(&own.launch, own.job.model.name, &error);
   int status = code == PL_OK ? 0 : pl_command_report("explain", &error);
   if (code != PL_OK && options.program_path != NULL) pl_ir_error_show(stderr, &error, options.program_path);
   if (code != PL_OK && options.strategy != NULL && pl_tree_is_file(options.strategy))

@@ -58,7 +58,7 @@ static pl_code count_layers(pl_job_session *session, const pl_job_options *optio
 
 pl_code pl_launched_job_take(const char *path, pl_job_session *session, pl_job_options *options, const char **strategy,
                              pl_launch *launch, pl_error *error) {
-  int64_t n_layers, gbs = options->job.gbs;
+  int64_t n_layers = 0, gbs = options->job.gbs;
   PL_TRY(pl_launch_load(path, &session->arena, launch, error));
   if (options->platform_path == NULL)
     return pl_fail(error, PL_BAD_INPUT,

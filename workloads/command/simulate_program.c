@@ -260,7 +260,7 @@ static pl_code run(pl_job_options *options, const pl_program_subject *of, FILE *
 static pl_code simulate(pl_job_options *options, const pl_program_request *request, const pl_platform *platform,
                         pl_arena *arena, pl_error *error) {
   pl_program_subject of = {.options = options, .request = request, .cluster = pl_platform_cluster(platform)};
-  pl_program_report report;
+  pl_program_report report = {.fits = false};
   pl_output_file file = {0}, svg = {0};
   FILE *trace;
   PL_TRY(pl_straggler_options_parse(request->stragglers, arena, error));
