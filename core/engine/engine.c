@@ -162,21 +162,23 @@ static bool explains_better(const pl_engine *engine, uint32_t task, uint32_t tha
   return category != other ? category < other : task < than;
 }
 
+/* Whether `task`, which ends now, is what its successor waited for, and not the one that was so far. */
+static inline bool is_last(const pl_engine *engine, uint32_t task, uint32_t so_far, pl_ticks now) {
+  return so_far == PL_NONE || engine->finish[so_far] != now || explains_better(engine, task, so_far);
+}
+
 static inline void release(pl_engine *engine, uint32_t successor, uint32_t task, pl_ticks now) {
   pl_wait *wait = &engine->wait[successor];
-  if (wait->last == PL_NONE) {
-    if (engine->watch != NULL && wait->pending > 1) pl_watch_note_touched(engine->watch, successor);
-    wait->last = task;
-  } else if (engine->finish[wait->last] != now || explains_better(engine, task, wait->last)) {
-    wait->last = task;
-  }
+  if (wait->last == PL_NONE && engine->watch != NULL && wait->pending > 1)
+    pl_watch_note_touched(engine->watch, successor);
+  if (is_last(engine, task, wait->last, now)) wait->last = task;
   if (--wait->pending == 0) engine->ready[engine->n_ready++] = successor;
 }
 
 /* The same in a rolled graph. */
 static inline void release_rolled(pl_engine *engine, uint32_t successor, uint32_t task, pl_ticks now) {
   uint32_t *last = &engine->last[successor];
-  if (*last == PL_NONE || engine->finish[*last] != now || explains_better(engine, task, *last)) *last = task;
+  if (is_last(engine, task, *last, now)) *last = task;
   if (++engine->finish[successor] < 0) return;
   engine->finish[successor] = PL_TICKS_NEVER;
   engine->ready[engine->n_ready++] = successor;
