@@ -151,7 +151,7 @@ static void profiles_say_so(void **state) {
     pl_error error = PL_ERROR_INIT;
     assert_int_equal(pl_framework_load(profiles[i].name, &arena, &framework, &error), PL_OK);
     assert_int_equal(framework.kernels.autocast, profiles[i].form);
-    assert_true(framework.kernels.loss_metrics == profiles[i].metrics);
+    assert_true((double)framework.kernels.loss_metrics == profiles[i].metrics);
   }
 }
 

@@ -126,17 +126,17 @@ static void experts(void **state) {
     double exchanges_s = N_MICROBATCHES * N_LAYERS * exchanges * y;
     expect_time(text, report.row.expert_comm_s, exchanges_s, 1000);
     expect_time(text, report.row.iter_time_s, exchanges_s + ring_all_reduce_s(n, 2 * dense, port_Bps), 1000);
-    assert_true(report.row.mem_parameters_bytes == 2 * (dense + expert / n));
-    assert_true(report.row.mem_optimizer_bytes == 12 * (dense + expert / n));
+    assert_true((double)report.row.mem_parameters_bytes == 2 * (dense + expert / n));
+    assert_true((double)report.row.mem_optimizer_bytes == 12 * (dense + expert / n));
     /* ZeRO shards all but experts over n ranks, and experts, which no two ranks share, not at all. */
     snprintf(text, sizeof text, "pp=1,dp=%d,tmp=1,ep=%d,mbs=1,overlap=0,zero=1", n, n);
     report = attention_job_simulate(&own, text);
-    assert_true(report.row.mem_optimizer_bytes == 12 * (dense / n + expert / n));
+    assert_true((double)report.row.mem_optimizer_bytes == 12 * (dense / n + expert / n));
     if (n > 2) { /* two ranks hold the same experts, and share their state */
       snprintf(text, sizeof text, "pp=1,dp=%d,tmp=1,ep=%d,mbs=1,overlap=0,zero=1", n, n / 2);
       report = attention_job_simulate(&own, text);
-      assert_true(report.row.mem_parameters_bytes == 2 * (dense + 2 * expert / n));
-      assert_true(report.row.mem_optimizer_bytes == 12 * (dense / n + expert / n));
+      assert_true((double)report.row.mem_parameters_bytes == 2 * (dense + 2 * expert / n));
+      assert_true((double)report.row.mem_optimizer_bytes == 12 * (dense / n + expert / n));
       /* The gathers behind the optimizer, of experts and of all else, run at once and are counted once. */
       expect_time(text, report.row.data_comm_s, report.row.iter_time_s - report.row.expert_comm_s, 1000);
       expect_time(text, report.row.bubble_s, 0, 1000);
@@ -163,7 +163,7 @@ static void cut_experts(void **state) {
   double gather_s = 0.5 * (ATTENTION_SEQ * 2.0 * ATTENTION_HIDDEN * 2) / port_Bps;
   pl_simulate_report whole = attention_job_simulate(&own, "pp=1,dp=4,tmp=2,sp=1,ep=4,mbs=1,overlap=0");
   pl_simulate_report cut = attention_job_simulate(&own, "pp=1,dp=4,tmp=2,sp=1,ep=4,etp=2,mbs=1,overlap=0");
-  assert_true(whole.row.mem_parameters_bytes - cut.row.mem_parameters_bytes == 2 * (expert / 4 - expert / 8));
+  assert_true((double)(whole.row.mem_parameters_bytes - cut.row.mem_parameters_bytes) == 2 * (expert / 4 - expert / 8));
   expect_time("all-to-all", cut.row.expert_comm_s, whole.row.expert_comm_s, 1000);
   expect_time("gathers", cut.row.tensor_comm_s - whole.row.tensor_comm_s,
               N_MICROBATCHES * N_LAYERS * exchanges * gather_s, 1000);
@@ -171,7 +171,7 @@ static void cut_experts(void **state) {
   whole = attention_job_simulate(&own, "pp=1,dp=4,tmp=2,sp=1,ep=2,etp=2,mbs=1,overlap=0");
   cut = attention_job_simulate(&own, "pp=1,dp=4,tmp=2,sp=1,ep=2,etp=2,mbs=1,overlap=0,zero=1");
   double dense = (double)whole.row.mem_parameters_bytes / 2 - expert / 4;
-  assert_true(cut.row.mem_optimizer_bytes == 12 * (dense / 4 + expert / 4 / 2));
+  assert_true((double)cut.row.mem_optimizer_bytes == 12 * (dense / 4 + expert / 4 / 2));
   attention_job_release(&own);
 }
 

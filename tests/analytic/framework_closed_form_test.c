@@ -216,9 +216,9 @@ static void fsdp_state(void **state) {
     snprintf(text, sizeof text, "pp=1,dp=%d,tmp=1,mbs=1,zero=%d", RANKS, zero);
     pl_result_row row = simulate(&own, &framework, text);
     double casts = zero >= 3 ? 0 : 2;
-    assert_true(row.mem_parameters_bytes == 4 * psi / (zero >= 2 ? RANKS : 1) + casts * psi);
-    assert_true(row.mem_gradients_bytes == 4 * psi / (zero >= 2 ? RANKS : 1));
-    assert_true(row.mem_optimizer_bytes == 8 * psi / (zero >= 1 ? RANKS : 1));
+    assert_true((double)row.mem_parameters_bytes == 4 * psi / (zero >= 2 ? RANKS : 1) + casts * psi);
+    assert_true((double)row.mem_gradients_bytes == 4 * psi / (zero >= 2 ? RANKS : 1));
+    assert_true((double)row.mem_optimizer_bytes == 8 * psi / (zero >= 1 ? RANKS : 1));
   }
   attention_job_release(&own);
 }
@@ -238,9 +238,9 @@ static void nothing_in_fp32(void **state) {
     char text[64];
     snprintf(text, sizeof text, "pp=1,dp=%d,tmp=1,mbs=1,zero=%d", RANKS, zero);
     pl_result_row row = simulate(&own, &framework, text);
-    assert_true(row.mem_parameters_bytes == 2 * psi / (zero >= 3 ? RANKS : 1));
-    assert_true(row.mem_gradients_bytes == 2 * psi / (zero >= 2 ? RANKS : 1));
-    assert_true(row.mem_optimizer_bytes == 4 * psi / (zero >= 1 ? RANKS : 1));
+    assert_true((double)row.mem_parameters_bytes == 2 * psi / (zero >= 3 ? RANKS : 1));
+    assert_true((double)row.mem_gradients_bytes == 2 * psi / (zero >= 2 ? RANKS : 1));
+    assert_true((double)row.mem_optimizer_bytes == 4 * psi / (zero >= 1 ? RANKS : 1));
   }
   attention_job_release(&own);
 }
@@ -253,14 +253,14 @@ static void around_the_tensors(void **state) {
   const char *text = "pp=1,dp=4,tmp=1,mbs=1";
   pl_result_row ideal = simulate(&own, NULL, text);
   assert_true(ideal.reserved_mem_bytes == ideal.peak_mem_bytes && ideal.device_mem_bytes == ideal.peak_mem_bytes);
-  assert_true(ideal.mem_capacity_bytes == own.profile.memory_bytes && ideal.fits);
+  assert_true((double)ideal.mem_capacity_bytes == own.profile.memory_bytes && ideal.fits);
   framework.memory.workspace_bytes = 1e9;
   framework.memory.fragmentation = 0.25;
   framework.memory.context_bytes = 2e9;
   framework.memory.communicator_bytes = 1e8;
   pl_result_row row = simulate(&own, &framework, text);
   assert_true(row.peak_mem_bytes == ideal.peak_mem_bytes);
-  assert_true(row.reserved_mem_bytes == ((double)row.peak_mem_bytes + 1e9) * 1.25);
+  assert_true((double)row.reserved_mem_bytes == ((double)row.peak_mem_bytes + 1e9) * 1.25);
   assert_true((double)row.device_mem_bytes ==
               (double)row.reserved_mem_bytes + 2e9 + 2e8); /* of all devices, and of the replicas */
   /* the largest context with which it fits, and one byte more */
@@ -289,7 +289,8 @@ static void gradients_of_a_pass(void **state) {
   int64_t without = simulate(&own, &framework, text).peak_mem_bytes;
   framework.gradients.keeps_16bit_gradients = true;
   int64_t with = simulate(&own, &framework, text).peak_mem_bytes;
-  if (!(with > without && with - without <= 2 * psi)) fail_msg("%g bytes more, of %g", with - without, 2 * psi);
+  double more = (double)(with - without);
+  if (!(more > 0 && more <= 2 * psi)) fail_msg("%g bytes more, of %g", more, 2 * psi);
   own.job.dtype = PL_DTYPE_FP16; /* gradients are of 16 bits anyway */
   with = simulate(&own, &framework, text).peak_mem_bytes;
   framework.gradients.keeps_16bit_gradients = false;
@@ -307,8 +308,8 @@ static void a_flat_update_stays(void **state) {
   framework.update.holds_update = true;
   pl_result_row held = simulate(&own, &framework, "pp=1,dp=1,tmp=1,mbs=1");
   double resident = 16 * psi, activations = (double)held.mem_activations_bytes;
-  assert_true(held.peak_mem_bytes == resident + 4 * psi + activations);
-  assert_true(shared.peak_mem_bytes == resident + fmax(4 * psi, activations));
+  assert_true((double)held.peak_mem_bytes == resident + 4 * psi + activations);
+  assert_true((double)shared.peak_mem_bytes == resident + fmax(4 * psi, activations));
   attention_job_release(&own);
 }
 
@@ -608,7 +609,7 @@ static void gradients_reduced_whole(void **state) {
   }
   expect_time("the gather half of an all-reduce", whole.iter_time_s - scattered.iter_time_s,
               (n - 1) / n * 2 * psi / port_Bps, 400);
-  assert_true(scattered.mem_buffers_bytes - whole.mem_buffers_bytes == 2 * psi);
+  assert_true((double)(scattered.mem_buffers_bytes - whole.mem_buffers_bytes) == 2 * psi);
   text = "pp=1,dp=4,tmp=1,mbs=1"; /* without ZeRO the switch says nothing */
   pl_result_row plain = simulate(&own, &framework, text);
   framework.gradients.reduces_whole = false;

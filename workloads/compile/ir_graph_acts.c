@@ -207,7 +207,7 @@ static pl_code hear(pl_ir_graphing *own, const pl_ir_act *act, const uint32_t **
 
 static pl_code send(pl_ir_graphing *own, const pl_ir_act *act) {
   const pl_ir_crew *to = &own->crews[act->message->to];
-  const uint32_t *tasks;
+  const uint32_t *tasks = NULL;
   PL_TRY(hear(own, act, &tasks));
   PL_ASSERT(tasks != NULL);
   for (uint32_t d = 0; d < to->n_devices; d++)
@@ -216,7 +216,7 @@ static pl_code send(pl_ir_graphing *own, const pl_ir_act *act) {
 }
 
 static pl_code receive(pl_ir_graphing *own, const pl_ir_act *act) {
-  const uint32_t *tasks;
+  const uint32_t *tasks = NULL;
   PL_TRY(hear(own, act, &tasks));
   PL_ASSERT(tasks != NULL);
   memcpy(act->output, tasks, own->now->n_devices * sizeof *tasks);

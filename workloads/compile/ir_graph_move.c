@@ -413,9 +413,10 @@ pl_code pl_ir_graph_move(pl_ir_graphing *own, const pl_ir_function *f, const pl_
   const char *name = pl_ir_row_at(op->row)->name;
   pl_ir_arrival *input = op->n_inputs > 0 ? &values[op->inputs[0]] : NULL,
                 *output = op->n_outputs > 0 ? &values[op->first_output] : NULL;
+  PL_ASSERT(input != NULL || output != NULL);
+  if (input == NULL) return receive(own, f, op, output); /* all others have an operand */
   if (pl_ir_op_is(op, "send")) return send(own, f, op, input);
   PL_ASSERT(output != NULL);
-  if (pl_ir_op_is(op, "receive")) return receive(own, f, op, output);
   if (pl_ir_op_is(op, "sum_classes")) return sum_classes(own, f, op, input, output);
   if (pl_ir_op_is(op, "shift")) return shift(own, f, op, input, output);
   if (strncmp(name, "halo", 4) == 0) return halo(own, f, op, input, output);

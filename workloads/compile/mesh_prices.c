@@ -70,6 +70,7 @@ static pl_code find_like_first(pl_mesh_prices *own, const pl_ir_mesh *mesh, uint
   bool *made = PL_TAKE(own->arena, bool, n_stages);
   if (made == NULL) return pl_fail_memory(error, "prices of collectives");
   uint32_t size = take_group(mesh, axes, 0, own->members);
+  PL_ASSERT(size > 0);
   pl_group_row rows[2] = {{.n_groups = each / size, .size = size}, {.n_groups = each / size, .size = size}};
   for (uint32_t stage = 0; stage < n_stages && n_stages > 1; stage++) {
     pl_group_row *row = &rows[stage > 0];

@@ -121,7 +121,7 @@ static void as_scan(const pl_ir_launch *own, const pl_ir_op *op, pl_op *kernel) 
   local_inputs(own, op, inputs);
   if (pl_ir_scan_dims_of(op, inputs, &dims, NULL) != PL_OK) return;
   kernel->kind = PL_OP_GEMM;
-  kernel->dtype = inputs[0].element;
+  kernel->dtype = pl_ir_launch_type(own, op->inputs[0])->element;
   kernel->m = dims.chunk;
   kernel->n = dims.own.extent;
   kernel->batch = (int64_t)ceil(dims.heads / (double)dims.chunk);

@@ -63,6 +63,7 @@ static void write(const void *context, pl_rewriting *own, const pl_ir_op *op) {
   (void)context;
   pl_ir_type types[PL_IR_OPERANDS_MAX];
   pl_ir_attention_dims dims;
+  PL_ASSERT(op->n_inputs > 0);
   for (int32_t i = 0; i < op->n_inputs; i++)
     types[i] = own->from->values[op->inputs[i]].type;
   pl_code code = pl_ir_attention_dims_of(op, types, &dims, NULL);
