@@ -246,20 +246,31 @@ static void swallow(struct fy_diag *diag, void *user, const char *text, size_t s
   (void)diag, (void)user, (void)text, (void)size;
 }
 
+/* Bytes of the end of a line, 0: there is none: of YAML 1.1 as well, which a file may ask for. */
+static size_t line_end(const char *text, size_t size) {
+  static const char *const ends[] = {"\r\n", "\n", "\r", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xa9"};
+  if (size == 0 || strchr("\n\r\xc2\xe2", *text) == NULL) return 0;
+  for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+    size_t length = strlen(ends[i]);
+    if (length <= size && memcmp(text, ends[i], length) == 0) return length;
+  }
+  return 0;
+}
+
 /* '? key' in front of a line, or behind '- ': keys are texts here, and libfyaml 0.8 crashes on some that begin so and
  * go wrong ("? a:\t:"). Where a text of several lines has such a line, it is refused too. */
 static pl_code refuse_explicit_keys(const pl_document *document, const char *text, size_t size, pl_error *error) {
   int line = 1;
-  for (size_t at = 0; at < size; at++) {
+  for (size_t at = 0; at < size; at += line_end(text + at, size - at)) {
     size_t start = at, next;
     while (at < size &&
            (text[at] == ' ' || text[at] == '\t' || (text[at] == '-' && at + 1 < size && text[at + 1] == ' ')))
       at++;
     next = at + 1;
-    bool ends = next >= size || text[next] == ' ' || text[next] == '\t' || text[next] == '\n' || text[next] == '\r';
+    bool ends = next >= size || text[next] == ' ' || text[next] == '\t' || line_end(text + next, size - next) > 0;
     if (at < size && text[at] == '?' && ends)
       return fail_at(document, line, (int)(at - start) + 1, "a key must be a string: KEY: VALUE, without '?'", error);
-    while (at < size && text[at] != '\n')
+    while (at < size && line_end(text + at, size - at) == 0)
       at++;
     line++;
   }
