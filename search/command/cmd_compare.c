@@ -175,6 +175,7 @@ static pl_code take(session *own, int side, pl_error *error) {
   char *text;
   size_t size = 0;
   own->comparison.side[side].label = operand;
+  PL_TRY(pl_recorded_row_check(operand, error));
   pl_code code = take_text(own, side, kind_of(operand), &text, &size, error);
   if (code == PL_OK) code = pl_compare_read(operand, text, size, &own->arena, &own->comparison.side[side], error);
   free(text);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/base/units.h"
 #include "core/system/child.h"
@@ -29,6 +30,16 @@ size_t pl_recorded_row_split(const char *text, int64_t *row) {
     return strlen(text);
   *row = strtol(colon + 1, NULL, 10);
   return (size_t)(colon - text);
+}
+
+pl_code pl_recorded_row_check(const char *text, pl_error *error) {
+  int64_t row;
+  const char *colon = strrchr(text, ':');
+  if (colon == NULL || !pl_recorded_is_results(text, (size_t)(colon - text)) || access(text, F_OK) == 0 ||
+      pl_recorded_row_split(text, &row) == (size_t)(colon - text))
+    return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT, "%.*s: '%.64s' is no row; :N is row N, from 0 on", (int)(colon - text), text,
+                 colon + 1);
 }
 
 typedef struct reading {

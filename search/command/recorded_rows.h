@@ -8,6 +8,8 @@
 
 /* Length of the path in "sweep.h5:17", and the row; -1: none is named. */
 size_t pl_recorded_row_split(const char *text, int64_t *row);
+/* PL_BAD_INPUT: behind the colon of "sweep.h5:x" stands no row. */
+pl_code pl_recorded_row_check(const char *text, pl_error *error);
 /* Whether a path of this length ends in .h5 or .hdf5. */
 bool pl_recorded_is_results(const char *path, size_t length);
 

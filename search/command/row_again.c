@@ -14,7 +14,7 @@
 typedef int run(int argc, char **argv);
 
 /* The value of --from, and how many words it takes at argv[*at]; NULL: no results are named. */
-static const char *results_of(int argc, char **argv, int *at, int *n) {
+static const char *results_of(int argc, char **argv, int *at, int *n, pl_error *error) {
   static const char option[] = "--from";
   size_t length = strlen(option);
   for (int i = 1; i < argc; i++) {
@@ -23,7 +23,9 @@ static const char *results_of(int argc, char **argv, int *at, int *n) {
     *n = argv[i][length] == '=' ? 1 : 2;
     const char *value = *n == 1 ? argv[i] + length + 1 : i + 1 < argc ? argv[i + 1] : "";
     int64_t row;
-    return pl_recorded_is_results(value, pl_recorded_row_split(value, &row)) ? value : NULL;
+    bool is_results = pl_recorded_is_results(value, pl_recorded_row_split(value, &row)) ||
+                      pl_recorded_row_check(value, error) != PL_OK;
+    return is_results ? value : NULL;
   }
   return NULL;
 }
@@ -67,13 +69,14 @@ static pl_code read(const char *value, pl_arena *arena, char **strategy, char **
 /* The command with the row's job and strategy in place of --from, in front of all else, which is stronger. */
 static int run_again(const char *name, run *command, int argc, char **argv) {
   int at = 0, n_words = 0, n_made = 0, n_recorded = 0;
-  const char *value = results_of(argc, argv, &at, &n_words);
-  if (value == NULL) return command(argc, argv);
   pl_error error = PL_ERROR_INIT;
+  const char *value = results_of(argc, argv, &at, &n_words, &error);
+  if (value == NULL) return command(argc, argv);
   pl_arena arena;
   pl_arena_init(&arena, 0);
   char *recorded[PL_RECORDED_WORDS + 1], option[] = "--strategy", program[] = "--as-program", *strategy = option;
-  pl_code code = read(value, &arena, &strategy, recorded, &n_recorded, &error);
+  pl_code code = error.code;
+  if (code == PL_OK) code = read(value, &arena, &strategy, recorded, &n_recorded, &error);
   char **made = PL_TAKE(&arena, char *, 2 * PL_RECORDED_WORDS + argc + 8);
   if (code == PL_OK && made == NULL) code = pl_fail_memory(&error, "a row of results");
   if (code != PL_OK) {

@@ -164,6 +164,7 @@ PYTHON
   refuses "what with what? paceline compare A B: strategies, platforms or files" a.json
   refuses "'b.json' is one argument too many" a.json a.json b.json
   refuses "sweep.h5: has no row 99999: rows are 0 to " sweep.h5:99999 a.json
+  refuses "sweep.h5: 'x' is no row; :N is row N" sweep.h5:x a.json
   refuses "nosuch.json: cannot open: No such file or directory" nosuch.json a.json
   refuses "nosuch.h5: " nosuch.h5 a.json
   refuses "'dgx-a100' is a platform: --strategy is missing" dgx-a100 dgx-h100 --model gpt2-345m --gbs 32

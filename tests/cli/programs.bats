@@ -94,6 +94,8 @@ refused() {
   [ "$("$PACELINE" explain --from "$out:4" --json | jq .iter_time_s)" = "$("$PACELINE" show "$out" --where "candidate == 4" --json | jq .rows[0].iter_time_s)" ]
   run "$PACELINE" simulate --from "$out:6"
   [ "$status" -eq 2 ] && [[ $output == "paceline simulate: $out: row: 6 is out of range: 0 to 5" ]]
+  run "$PACELINE" simulate --from "$out:-1"
+  [ "$status" -eq 2 ] && [[ $output == "paceline simulate: $out: '-1' is no row; :N is row N, from 0 on" ]]
   run "$PACELINE" explain --from train.sh
   [ "$status" -eq 2 ] && [[ $output == "paceline explain: --from train.sh: a file of results ends in .h5"* ]]
   cp "$out" "$folder/whole.h5"
