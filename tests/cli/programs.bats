@@ -97,7 +97,7 @@ refused() {
   run "$PACELINE" simulate --from "$out:-1"
   [ "$status" -eq 2 ] && [[ $output == "paceline simulate: $out: '-1' is no row; :N is row N, from 0 on" ]]
   run "$PACELINE" explain --from train.sh
-  [ "$status" -eq 2 ] && [[ $output == "paceline explain: --from train.sh: a file of results ends in .h5"* ]]
+  [ "$status" -eq 2 ] && [[ $output == "paceline explain: train.sh: cannot open: No such file or directory" ]]
   cp "$out" "$folder/whole.h5"
   "$PACELINE" sweep "${gpt[@]}" "${few[@]}" -o "$out" --resume >/dev/null
   cmp "$out" "$folder/whole.h5"
