@@ -76,13 +76,37 @@ static bool stand_alike(const pl_cluster *cluster, const uint32_t x[2], const ui
          (a->node == devices[y[0]].node) == (b->node == devices[y[1]].node);
 }
 
+/* Members before and at which the group is on the same two nodes for the first time. */
+static void find_firsts(const pl_cluster *cluster, const uint32_t *a, const uint32_t *b, uint32_t n,
+                        uint32_t first[PL_GROUPS_ALIKE_MOST]) {
+  const pl_device *devices = cluster->devices;
+  for (uint32_t i = 0; i < n; i++) {
+    first[i] = 0;
+    while (devices[a[first[i]]].node != devices[a[i]].node || devices[b[first[i]]].node != devices[b[i]].node)
+      first[i]++;
+  }
+}
+
+/* Whether routes that are compared anyway show what this one would. A file's route from one zone to another is the way
+ * out of the one, the way between their gateways and the way into the other, each whatever the others are
+ * (zone_route.c; platforms without shapes SimGrid has loaded): that of the first member out, and that of the first
+ * member in, have all of it, in places that are as far apart. */
+static bool is_known(const pl_cluster *cluster, const uint32_t *a, const uint32_t *b, const uint32_t *first, uint32_t i,
+                     uint32_t j) {
+  const pl_device *devices = cluster->devices;
+  return cluster->shapes != NULL && first[i] != i && first[j] != j && devices[a[i]].node != devices[a[j]].node &&
+         devices[b[i]].node != devices[b[j]].node;
+}
+
 static pl_code compare_groups(comparison *by, const uint32_t *a, const uint32_t *b, uint32_t n, bool *alike,
                               pl_error *error) {
+  uint32_t first[PL_GROUPS_ALIKE_MOST];
+  find_firsts(by->cluster, a, b, n, first);
   for (uint32_t i = 0; i < n; i++)
     for (uint32_t j = 0; j < n && *alike; j++) {
       const uint32_t from[2] = {a[i], b[i]}, to[2] = {a[j], b[j]};
       *alike = stand_alike(by->cluster, from, to);
-      if (!*alike || i == j) continue;
+      if (!*alike || i == j || is_known(by->cluster, a, b, first, i, j)) continue;
       if (are_inside(by->cluster, from, to))
         *alike = nodes_correspond(by, by->cluster->devices[from[0]].node, by->cluster->devices[from[1]].node);
       else

@@ -26,7 +26,8 @@ enum { PL_GROUPS_ALIKE_MOST = 64 };
  * those that correspond to its like's, in the same order; of nodes that are wired alike (pl_node_shape) all links do.
  * Groups are made of nothing else (collective_group.c), but for the numbers of links and nodes, which decide no figure:
  * all collectives, and all groups of a row at once, take the same to the last bit. False, too, where it is not looked
- * for: of groups of more than PL_GROUPS_ALIKE_MOST. O(n_groups * size^2) routes between nodes. Memory from `arena`,
+ * for: of groups of more than PL_GROUPS_ALIKE_MOST. O(n_groups * size * nodes of a group) routes between
+ * nodes. Memory from `arena`,
  * which lives as long as `own` is used. */
 pl_code pl_groups_are_alike(pl_groups_alike *own, const pl_cluster *cluster, const pl_group_row *a,
                             const pl_group_row *b, pl_arena *arena, bool *alike, pl_error *error);

@@ -16,6 +16,7 @@
 #include "netmodel/collective/collective_profile.h"
 #include "netmodel/collective/groups_alike.h"
 #include "netmodel/make/platform_make.h"
+#include "netmodel/platform/node_shape.h"
 #include "netmodel/platform/platform.h"
 #include "tests/support/collective_profile.h"
 #include "tests/support/random.h"
@@ -138,7 +139,11 @@ static void alike_take_the_same(void **unused) {
     for (uint32_t slow = 0; slow < n_slow; slow++)
       links[random_below(&state, cluster.n_links)].capacity_Bps /= 2;
     cluster.links = links;
-    if (n_slow > 0) cluster.shapes = NULL; /* not true any more */
+    if (n_slow > 0 && random_below(&state, 2))
+      cluster.shapes = NULL; /* not true any more */
+    else if (n_slow > 0)
+      assert_int_equal(
+          pl_node_shape_vary(cluster.shapes, cluster.n_nodes, cluster.links, &arena, &cluster.shapes, &error), PL_OK);
     uint32_t size = random_between(&state, 2, 4), each = size * random_between(&state, 1, 4);
     if (random_below(&state, 2)) each = random_between(&state, 1, 2) * cluster.nodes[0].n_devices; /* whole machines */
     if (each % size != 0 || each == size) size = each;
