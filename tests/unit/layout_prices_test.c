@@ -30,11 +30,14 @@ typedef struct network {
   double per_byte[PL_COLLECTIVE_COUNT], start_s;
   double slow_outer; /* times as long over the outer axis */
   pl_code fails;
+  bool tells;
+  int32_t n_asked;
 } network;
 
 static pl_code price(void *context, const pl_ir_module *module, pl_collective_kind kind, uint32_t axes,
                      double size_bytes, double *time_s, pl_error *error) {
-  const network *own = context;
+  network *own = context;
+  own->n_asked++;
   if (own->fails != PL_OK) return pl_fail(error, own->fails, "no such link");
   *time_s = own->start_s + own->per_byte[kind] * size_bytes;
   if (pl_ir_mesh_find(&module->mesh, pl_ir_name_of("outer")) >= 0 &&
@@ -47,7 +50,7 @@ static pl_code make(network *of, pl_arena *arena, pl_ir_module *made, pl_error *
   static pl_strategy_tree tree;
   static pl_tree_plan plan;
   static pl_ir_module model;
-  const pl_layout_prices prices = {.context = of, .n_devices = 8, .seconds = price};
+  const pl_layout_prices prices = {.context = of, .n_devices = 8, .tells = of->tells, .seconds = price};
   PL_TRY(pl_ir_parse("two.plir", model_text, strlen(model_text), arena, &model, error));
   PL_TRY(pl_tree_parse("two.yaml", tree_text, strlen(tree_text), arena, &tree, error));
   tree.prices = &prices;
@@ -110,7 +113,7 @@ static void reasons_say_time_and_what_else(void **state) {
   pl_arena_init(&arena, 0);
   pl_ir_module made;
   pl_error error = PL_ERROR_INIT;
-  network even = {.per_byte = {1e-6, 1e-6, 1e-6, 1e-6, 1e-6, 1e-6}, .slow_outer = 1};
+  network even = {.per_byte = {1e-6, 1e-6, 1e-6, 1e-6, 1e-6, 1e-6}, .slow_outer = 1, .tells = true};
   assert_int_equal(make(&even, &arena, &made, &error), PL_OK);
   const pl_ir_function *main = made.functions[pl_ir_function_find(&made, "chunk0.forward")];
   const char *reason = NULL;
@@ -119,6 +122,34 @@ static void reasons_say_time_and_what_else(void **state) {
   assert_non_null(reason);
   assert_non_null(strstr(reason, "as functions hand it on: 128 us, against ")); /* 8 * 8 * 4 * 4 bytes / 8 */
   assert_non_null(strstr(reason, "all_"));
+  pl_arena_release(&arena);
+}
+
+/* The same ops, whoever reads their reasons; sums and gathers along one axis have no price where nobody does. */
+static void what_nobody_reads_is_not_asked(void **state) {
+  (void)state;
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  pl_ir_module made[2];
+  pl_error error = PL_ERROR_INIT;
+  network told = {.per_byte = {1, 1, 1, 1, 1, 1}, .slow_outer = 100, .tells = true}, quiet = told;
+  quiet.tells = false;
+  assert_int_equal(make(&told, &arena, &made[0], &error), PL_OK);
+  assert_int_equal(make(&quiet, &arena, &made[1], &error), PL_OK);
+  assert_int_equal(made[0].n_functions, made[1].n_functions);
+  int32_t n_ops = 0, n_told = 0;
+  for (int32_t f = 0; f < made[0].n_functions; f++) {
+    const pl_ir_function *a = made[0].functions[f], *b = made[1].functions[f];
+    assert_int_equal(a->n_ops, b->n_ops);
+    for (int32_t i = 0; i < a->n_ops; i++) {
+      assert_int_equal(a->ops[i].row, b->ops[i].row);
+      n_told += a->ops[i].reason != NULL && strstr(a->ops[i].reason, "against") != NULL;
+      assert_true(b->ops[i].reason == NULL || strstr(b->ops[i].reason, "against") == NULL);
+    }
+    n_ops += a->n_ops;
+  }
+  assert_true(n_ops > 10 && n_told > 0);
+  assert_true(quiet.n_asked > 0 && quiet.n_asked < told.n_asked);
   pl_arena_release(&arena);
 }
 
@@ -135,8 +166,8 @@ static void a_price_that_cannot_be_had_is_an_error(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(the_cheapest_is_taken),
-                                     cmocka_unit_test(reasons_say_time_and_what_else),
-                                     cmocka_unit_test(a_price_that_cannot_be_had_is_an_error)};
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(the_cheapest_is_taken), cmocka_unit_test(reasons_say_time_and_what_else),
+      cmocka_unit_test(what_nobody_reads_is_not_asked), cmocka_unit_test(a_price_that_cannot_be_had_is_an_error)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

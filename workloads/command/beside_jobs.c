@@ -227,7 +227,7 @@ static pl_code place_tree(pl_beside_entry *entry, const pl_cluster *part, pl_err
   const pl_job *job = &entry->options.job;
   PL_TRY(pl_job_options_complete(&entry->options, &session->model, part, error));
   session->model = pl_model_held_by_plan(&session->model, job->framework, &entry->plan);
-  PL_TRY(pl_tree_prices_adopt(&entry->tree, part, &entry->options.simulate, &session->arena, error));
+  PL_TRY(pl_tree_prices_adopt(&entry->tree, part, &entry->options.simulate, false, &session->arena, error));
   PL_TRY(pl_program_of_tree(&session->model, job, &entry->tree, PL_IR_DISTRIBUTED, &session->arena, &entry->plan,
                             &entry->program, error));
   PL_TRY(pl_ir_check(&entry->program, error));

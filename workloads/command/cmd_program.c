@@ -140,8 +140,8 @@ typedef struct session {
 static pl_code place(session *own, const pl_job_options *options, pl_error *error) {
   if (options->platform_path == NULL) return PL_OK;
   PL_TRY(pl_platform_load(options->platform_path, NULL, &own->job.platform, error));
-  return pl_tree_prices_adopt(&own->tree, pl_platform_cluster(own->job.platform), &options->simulate, &own->job.arena,
-                              error);
+  return pl_tree_prices_adopt(&own->tree, pl_platform_cluster(own->job.platform), &options->simulate, true,
+                              &own->job.arena, error);
 }
 
 /* Whether the program has the model as the framework holds it: its kernels, and what a named one makes of it. */

@@ -134,8 +134,8 @@ static pl_code make_of_tuple(session *own, request *in, pl_error *error) {
 static pl_code place(session *own, const request *in, pl_error *error) {
   if (in->job.platform_path == NULL) return PL_OK;
   PL_TRY(pl_platform_load(in->job.platform_path, NULL, &own->job.platform, error));
-  return pl_tree_prices_adopt(&own->tree, pl_platform_cluster(own->job.platform), &in->job.simulate, &own->job.arena,
-                              error);
+  return pl_tree_prices_adopt(&own->tree, pl_platform_cluster(own->job.platform), &in->job.simulate, true,
+                              &own->job.arena, error);
 }
 
 /* A tree without a model: what is given beside it and can be looked at is. */

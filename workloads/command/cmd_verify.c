@@ -139,7 +139,7 @@ static pl_code place(const verify_request *in, verify_job *own, pl_arena *arena,
   options->platform_path = in->platform;
   PL_TRY(pl_job_options_adopt_collectives(options, arena, error));
   PL_TRY(pl_platform_load(in->platform, NULL, &own->platform, error));
-  return pl_tree_prices_adopt(&own->tree, pl_platform_cluster(own->platform), &options->simulate, arena, error);
+  return pl_tree_prices_adopt(&own->tree, pl_platform_cluster(own->platform), &options->simulate, false, arena, error);
 }
 
 static pl_code read_job(const verify_request *in, verify_job *own, pl_arena *arena, pl_error *error) {

@@ -128,7 +128,7 @@ static pl_code make_of_tree(pl_program_subject *to, const char *path, const pl_c
   pl_ir_module *made = to->request->inference ? forward : module;
   const pl_model given = to->model;
   PL_TRY(pl_tree_load(path, arena, tree, error));
-  PL_TRY(pl_tree_prices_adopt(tree, cluster, &to->options->simulate, arena, error));
+  PL_TRY(pl_tree_prices_adopt(tree, cluster, &to->options->simulate, false, arena, error));
   if (is_lowered(to))
     PL_TRY(pl_program_of_tree_held(&to->model, &to->options->job, tree, level, arena, plan, made, error));
   else

@@ -62,8 +62,9 @@ typedef struct pl_layout_route {
 } pl_layout_route;
 
 /* Cheapest first, of two that cost the same the one of fewer steps, then the one whose change comes first in the order
- * of axes. `other`: the cheapest one that begins otherwise; source PL_IR_NONE: there is none. False: nothing leads
- * there, or more layouts lie between than are looked at. O(layouts between, at most 512, squared). */
+ * of axes. `other`: the cheapest one that begins otherwise; source PL_IR_NONE: there is none. Where prices tell nothing
+ * there is no `other`, and the only way takes 0. With prices. False: nothing leads there, or more layouts lie between
+ * than are looked at. O(layouts between, at most 512, squared). */
 bool pl_layout_route_find(pl_laying *part, int32_t n, const int32_t *values, const pl_ir_type *wanted,
                           pl_layout_route *route, pl_layout_route *other);
 

@@ -257,7 +257,7 @@ static pl_code convert_cheapest(pl_laying *part, int32_t value, int32_t n, const
   if (part->own->unpriced.code != PL_OK)
     return pl_fail(error, part->own->unpriced.code, "%s", part->own->unpriced.message);
   if (!found) return PL_OK;
-  const char *why = route.time_s > 0 ? priced_reason(part, reason, &route, &other) : reason;
+  const char *why = part->own->prices->tells && route.time_s > 0 ? priced_reason(part, reason, &route, &other) : reason;
   if (why == NULL) return pl_fail_memory(error, "the distributed program");
   int32_t at = route.source;
   for (int32_t i = 0; i < route.n; i++) {

@@ -5,7 +5,8 @@
  * where the two differ, and where it cuts a dimension that changes on another axis. An edge is one collective or cut
  * over some of the axes that lie alike. So 8 devices along two axes may be gathered at once or one axis after the
  * other, a partial sum may be scattered before it is added up along another axis, and a dimension may be handed over by
- * an all-to-all or gathered and cut: whichever is faster on this network. */
+ * an all-to-all or gathered and cut: whichever is faster on this network. What is only added up, or only gathered,
+ * along one axis leaves no choice: nobody asks for its price unless reasons tell it. */
 #include <math.h>
 #include <string.h>
 
@@ -35,6 +36,7 @@ typedef struct search {
   const pl_layout_change *banned;
   int32_t banned_source;
   bool overflows;
+  bool is_free; /* prices do not matter */
 } search;
 
 /* ---- what lies in between ---- */
@@ -66,6 +68,14 @@ static int32_t axes_that_matter(const search *own) {
   for (int32_t axis = 0; axis < own->mesh->n_axes; axis++)
     n += own->matters[axis];
   return n;
+}
+
+/* From one value along one axis, to where it is whole. */
+static bool is_only_way(const search *own) {
+  if (own->n_sources > 1 || axes_that_matter(own) > 1) return false;
+  for (int32_t axis = 0; axis < own->mesh->n_axes; axis++)
+    if (own->matters[axis] && own->wanted->on[axis] != PL_IR_SAME) return false;
+  return true;
 }
 
 /* ---- states ---- */
@@ -113,7 +123,7 @@ static void try_change(search *own, int32_t at, const pl_layout_change *change) 
   if (is_banned(own, &from, change) || from.steps + 1 > PL_LAYOUT_ROUTE_MAX) return;
   memcpy(own->now.on, from.on, sizeof from.on);
   if (!pl_layout_change_is_next(own->mesh, &own->now, change)) return;
-  double price = pl_layout_change_price(own->part, &own->now, change);
+  double price = own->is_free ? 0 : pl_layout_change_price(own->part, &own->now, change);
   int8_t on[PL_IR_AXES_MAX];
   memcpy(on, from.on, sizeof on);
   for (int32_t i = 0; i < change->n_axes; i++)
@@ -176,9 +186,11 @@ bool pl_layout_route_find(pl_laying *part, int32_t n, const int32_t *values, con
   for (int32_t s = 0; s < n; s++)
     memcpy(own.source_on[s], part->to->values[values[s]].type.on, sizeof own.source_on[s]);
   find_axes(&own);
+  bool tells = part->own->prices->tells;
+  own.is_free = !tells && is_only_way(&own);
   bool found = own.states != NULL && axes_that_matter(&own) <= AXES_MAX && search_from(&own, values, route);
   *other = (pl_layout_route){.source = PL_IR_NONE};
-  if (found && route->n > 0) {
+  if (tells && found && route->n > 0) {
     own.banned = &route->changes[0];
     for (own.banned_source = 0; values[own.banned_source] != route->source;)
       own.banned_source++;

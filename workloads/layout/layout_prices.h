@@ -10,6 +10,8 @@
 typedef struct pl_layout_prices {
   void *context;
   uint32_t n_devices; /* of the platform: programs for more are refused before they are laid out */
+  bool tells;         /* reasons say what a way takes, and what the next best would; else it is asked where there are
+                         several, and no more */
   /* Seconds of a collective over `axes` (one bit each) of the module's mesh, in all groups at once; `size_bytes` as
    * netmodel/collective/collective.h has it. */
   pl_code (*seconds)(void *context, const pl_ir_module *module, pl_collective_kind kind, uint32_t axes,

@@ -83,7 +83,7 @@ static pl_code plan_of(const pl_program_candidate *c, const pl_simulate_options 
   if (tree == NULL) return pl_fail_memory(error, "a strategy tree");
   if (c->tree != NULL) {
     *tree = *c->tree;
-    PL_TRY(pl_tree_prices_adopt(tree, c->cluster, options, arena, error));
+    PL_TRY(pl_tree_prices_adopt(tree, c->cluster, options, false, arena, error));
   } else {
     PL_TRY(pl_tree_of_strategy(c->strategy, c->model, program, arena, tree, error));
   }

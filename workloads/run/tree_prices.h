@@ -7,8 +7,9 @@
 
 /* As fluid collectives of a program are simulated. */
 pl_collective_options pl_program_collectives(const pl_simulate_options *options);
-/* Prices in `arena`, of the one program that the tree is made into next. PL_NO_MEMORY. */
+/* Prices in `arena`, of the one program that the tree is made into next; `tells`: somebody reads the reasons of its
+ * ops. PL_NO_MEMORY. */
 pl_code pl_tree_prices_adopt(pl_strategy_tree *tree, const pl_cluster *cluster, const pl_simulate_options *options,
-                             pl_arena *arena, pl_error *error);
+                             bool tells, pl_arena *arena, pl_error *error);
 
 #endif
