@@ -11,8 +11,10 @@ enum { ROUND_MAX = 256, PASS_KINDS = PL_IR_STEP_W + 1 };
 typedef struct looking {
   const pl_ir_class *class;
   int32_t fewest, carried, n_passes;
-  int32_t *pass_of;  /* per step */
+  int64_t *keys;     /* per step: pass, whether it is joined, and microbatch (key_of) */
   int32_t *last;     /* per pass: its last step; PL_IR_NONE: it has none */
+  int32_t last_from; /* in front of it there is no last step of a backward pass */
+  bool all_run;      /* every device runs all microbatches */
   int32_t *anchor;   /* per pass: its step of the middle one of the microbatches that everybody runs */
   int32_t *count;    /* per pass: scratch */
   int32_t *phase_of; /* per pass; -1: not yet found */
@@ -30,10 +32,21 @@ static int32_t pass_of(const pl_ir_class *class, const pl_ir_step *step) {
   return c * PASS_KINDS + step->kind;
 }
 
-static bool look_at(const pl_ir_class *class, int32_t fewest, pl_arena *arena, looking *made) {
+enum { PASS_SHIFT = 33, JOINED_SHIFT = 32 };
+
+/* Steps of one pass have keys as far apart as their microbatches, if they are joined alike. */
+static inline int64_t key_of(int32_t pass, const pl_ir_step *step) {
+  return ((int64_t)pass << PASS_SHIFT) + ((int64_t)step->joined << JOINED_SHIFT) + step->microbatch;
+}
+
+static inline int32_t pass_at(const looking *own, int32_t step) {
+  return (int32_t)(own->keys[step] >> PASS_SHIFT);
+}
+
+static bool look_at(const pl_ir_class *class, int32_t fewest, bool all_run, pl_arena *arena, looking *made) {
   int32_t n_passes = class->n_chunks * PASS_KINDS;
-  *made = (looking){.class = class, .fewest = fewest, .n_passes = n_passes};
-  made->pass_of = pl_arena_take(arena, (size_t)(class->n_steps + 1) * sizeof *made->pass_of, _Alignof(int32_t));
+  *made = (looking){.class = class, .fewest = fewest, .n_passes = n_passes, .all_run = all_run};
+  made->keys = pl_arena_take(arena, (size_t)(class->n_steps + 1) * sizeof *made->keys, _Alignof(int64_t));
   made->last = PL_TAKE(arena, int32_t, n_passes + 1);
   made->anchor = PL_TAKE(arena, int32_t, n_passes + 1);
   made->count = PL_TAKE(arena, int32_t, n_passes + 1);
@@ -43,31 +56,54 @@ static bool look_at(const pl_ir_class *class, int32_t fewest, pl_arena *arena, l
     made->last[p] = made->anchor[p] = PL_IR_NONE;
     made->phase_of[p] = -1;
   }
+  int32_t *last = made->last, chunk = PL_IR_NONE, first = 0;
   for (int32_t s = 0; s < class->n_steps; s++) {
-    int32_t pass = pass_of(class, &class->steps[s]);
-    made->pass_of[s] = pass;
-    made->last[pass] = s;
-    if (class->steps[s].microbatch == fewest / 2) made->anchor[pass] = s;
+    const pl_ir_step *step = &class->steps[s];
+    if (step->chunk != chunk) {
+      chunk = step->chunk;
+      first = pass_of(class, step) - step->kind;
+    }
+    made->keys[s] = key_of(first + step->kind, step);
+    last[first + step->kind] = s;
+    if (step->microbatch == fewest / 2) made->anchor[first + step->kind] = s;
   }
+  made->last_from = class->n_steps;
+  for (int32_t p = 0; p < n_passes; p++)
+    if (p % PASS_KINDS != PL_IR_STEP_F && last[p] != PL_IR_NONE && last[p] < made->last_from) made->last_from = last[p];
   return true;
 }
 
 /* Whether the step so much later is its likeness. */
 static inline bool recurs(const looking *own, int32_t step, int32_t period, int32_t by) {
   int32_t later = step + period;
-  if (later >= own->class->n_steps || own->pass_of[later] != own->pass_of[step]) return false;
+  if (later >= own->class->n_steps || own->keys[later] != own->keys[step] + by) return false;
   const pl_ir_step *a = &own->class->steps[step], *b = &own->class->steps[later];
-  if (b->joined != a->joined || b->microbatch != a->microbatch + by || a->microbatch >= own->fewest ||
-      b->microbatch >= own->fewest)
-    return false;
-  return b->kind == PL_IR_STEP_F || own->last[own->pass_of[later]] != later;
+  if (a->microbatch >= own->fewest || b->microbatch >= own->fewest) return false;
+  return b->kind == PL_IR_STEP_F || own->last[pass_at(own, later)] != later;
+}
+
+/* Steps from this one on, in front of any last one, that are in keys `by` behind those a period before: where all
+ * microbatches are everybody's these recur. */
+static int32_t alike_behind(const looking *own, int32_t step, int32_t period, int32_t by) {
+  const int64_t *keys = own->keys;
+  while (step + period < own->last_from && keys[step + period] == keys[step] + by)
+    step++;
+  return step;
+}
+
+static int32_t alike_before(const looking *own, int32_t step, int32_t period, int32_t by) {
+  const int64_t *keys = own->keys;
+  while (step > 0 && step - 1 + period < own->last_from && keys[step - 1 + period] == keys[step - 1] + by)
+    step--;
+  return step;
 }
 
 static pl_lane_phase stretch_around(const looking *own, int32_t step, int32_t period, int32_t by) {
-  int32_t from = step, to = step;
+  int32_t from = step, to = own->all_run ? alike_behind(own, step, period, by) : step;
   while (recurs(own, to, period, by))
     to++;
   if (to == step) return (pl_lane_phase){0, 0};
+  if (own->all_run) from = alike_before(own, from, period, by);
   while (from > 0 && recurs(own, from - 1, period, by))
     from--;
   return (pl_lane_phase){.from = (uint32_t)from, .to = (uint32_t)(to + period)};
@@ -78,7 +114,7 @@ static bool is_a_round(looking *own, const pl_lane_phase *phase, int32_t period,
   bool is_one = true;
   memset(own->count, 0, (size_t)own->n_passes * sizeof *own->count);
   for (int32_t s = 0; s < period; s++)
-    own->count[own->pass_of[(int32_t)phase->from + s]]++;
+    own->count[pass_at(own, (int32_t)phase->from + s)]++;
   for (int32_t p = 0; p < own->n_passes; p++)
     is_one = is_one && (own->count[p] == 0 || (own->count[p] == abs(by) && own->phase_of[p] < 0));
   return is_one;
@@ -89,7 +125,7 @@ static bool find_phase(looking *own, int32_t pass) {
   int32_t anchor = own->anchor[pass], n_tried = 0;
   if (anchor == PL_IR_NONE || own->n_phases == PL_LANE_PHASES) return false;
   for (int32_t s = anchor + 1; s < own->class->n_steps && n_tried < ROUND_MAX; s++) {
-    if (own->pass_of[s] != pass) continue;
+    if (pass_at(own, s) != pass) continue;
     int32_t period = s - anchor, by = own->class->steps[s].microbatch - own->class->steps[anchor].microbatch;
     pl_lane_phase phase = stretch_around(own, anchor, period, by);
     int32_t n_periods = (int32_t)(phase.to - phase.from) / period;
@@ -166,9 +202,9 @@ static int32_t under_way(const looking *own) {
   return forward != PL_IR_NONE && backward != PL_IR_NONE ? forward - backward + 1 : 0;
 }
 
-static bool find_in_class(const pl_ir_class *class, const pl_ir_recurrence *of, pl_arena *arena, looking *made,
-                          bool *found) {
-  if (!look_at(class, of->fewest, arena, made)) return false;
+static bool find_in_class(const pl_ir_class *class, const pl_ir_recurrence *of, bool all_run, pl_arena *arena,
+                          looking *made, bool *found) {
+  if (!look_at(class, of->fewest, all_run, arena, made)) return false;
   made->carried = of->carried;
   *found = find_phases(made);
   return true;
@@ -182,7 +218,7 @@ bool pl_ir_recurrence_find(const pl_ir_module *module, int32_t carried, pl_arena
   if (phases == NULL) return false;
   for (int32_t c = 0; c < module->n_classes && found; c++) {
     looking own;
-    if (!find_in_class(&module->classes[c], recurrence, arena, &own, &found)) return false;
+    if (!find_in_class(&module->classes[c], recurrence, module->n_fewer == 0, arena, &own, &found)) return false;
     if (c == 0) first = own;
     found = found && agree(&first, &own);
     if (found && under_way(&own) > recurrence->under_way) recurrence->under_way = under_way(&own);

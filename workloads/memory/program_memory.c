@@ -116,9 +116,28 @@ static bool run_step(pl_pass_walk *own, const pl_ir_class *class, int32_t s, int
   return effect != NULL;
 }
 
+/* From this step on as far as passes are known and neither joined nor have a part in the host; returns how many. */
+static int32_t run_known(pl_pass_walk *own, const pl_ir_class *class, int32_t s) {
+  const pl_ir_step *steps = class->steps;
+  const pl_chunk_walk *of = NULL;
+  double live = own->live, peak = own->peak;
+  int32_t at = s, chunk = PL_IR_NONE;
+  for (; at < class->n_steps && !steps[at].joined; at++) {
+    if (steps[at].chunk != chunk) of = &own->chunks[chunk = steps[at].chunk];
+    const pl_pass_effect *effect = &of->effects[steps[at].kind];
+    if (!of->is_known[steps[at].kind] || effect->host_peak > 0 || effect->host_net != 0) break;
+    if (live + effect->peak > peak) peak = live + effect->peak;
+    live += effect->net;
+  }
+  own->live = live;
+  own->peak = peak;
+  return at - s;
+}
+
 /* All steps of a list, one after the other. */
 static bool run_steps(pl_pass_walk *own, const pl_ir_class *class) {
   for (int32_t s = 0, n = 0; s < class->n_steps; s += n) {
+    if (own->steps == NULL && (n = run_known(own, class, s)) > 0) continue;
     const double before = own->live, most = own->peak;
     own->peak = before;
     if (!run_step(own, class, s, &n)) return false;
