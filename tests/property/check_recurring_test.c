@@ -118,7 +118,7 @@ static void check_lists(uint64_t *random, const char *text, int32_t pp, tally *s
   draw(random, m, pp, &module);
   assert_true(pl_ir_recurrence_find(&module, 0, &arena, &recurrence));
   pl_code code = pl_ir_check(&module, &whole);
-  if (pl_ir_check_recurring(&module, &recurrence, &fewer) != code || strcmp(whole.message, fewer.message) != 0)
+  if (pl_ir_check_recurring(&module, &recurrence, false, &fewer) != code || strcmp(whole.message, fewer.message) != 0)
     fail_msg("%s, %d microbatches: \"%s\", and by what recurs \"%s\"", text, m, whole.message, fewer.message);
   seen->right += code == PL_OK;
   seen->stuck += is_stuck(&whole);

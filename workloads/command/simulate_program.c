@@ -279,7 +279,7 @@ static pl_code simulate(pl_job_options *options, const pl_program_request *reque
   if (!pl_ir_recurrence_find(&of.launched, 0, arena, &of.recurrence))
     return pl_fail_memory(error, "what recurs in a program");
   if (request->program_path == NULL || of.launched.level != of.module.level)
-    PL_TRY(pl_ir_check_recurring(&of.launched, &of.recurrence, error));
+    PL_TRY(pl_ir_check_recurring(&of.launched, &of.recurrence, of.model.program.onnx == NULL, error));
   PL_TRY(ask_for_interval(options, &of, arena, error));
   pl_timeline_view view = {.is_perfetto = false};
   PL_TRY(

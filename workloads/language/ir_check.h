@@ -26,9 +26,16 @@ enum {
  * that no file was read for, with the function and the op. O(ops behind all calls + steps * their sends). */
 pl_code pl_ir_check(const pl_ir_module *module, pl_error *error);
 
-/* The same of a program that passes have made, where chunks of steps are of their classes, and of which it is known
- * what recurs. O(steps outside of the phases * classes) instead of all of them. */
+/* The same of a program that passes have made of one that was checked, or that Paceline wrote: that ops are of the
+ * types that they say, and lie as they may, is left to debug and sanitizer builds, to `verify` and to the tests of the
+ * passes. What hangs on what a user said is looked at: classes, steps, state by path, and that no list waits for ever.
+ */
+pl_code pl_ir_check_made(const pl_ir_module *module, pl_error *error);
+
+/* The same where chunks of steps are of their classes, and of which it is known what recurs; `is_made`: as
+ * pl_ir_check_made. O(steps outside of the phases * classes) instead of all of them. */
 struct pl_ir_recurrence;
-pl_code pl_ir_check_recurring(const pl_ir_module *module, const struct pl_ir_recurrence *recurrence, pl_error *error);
+pl_code pl_ir_check_recurring(const pl_ir_module *module, const struct pl_ir_recurrence *recurrence, bool is_made,
+                              pl_error *error);
 
 #endif

@@ -21,16 +21,18 @@ static int32_t spared(const pl_ir_module *module, const pl_ir_recurrence *found)
   return looked_at < found->fewest ? (int32_t)((found->fewest - looked_at) / round * round) : 0;
 }
 
-pl_code pl_ir_check_recurring(const pl_ir_module *module, const pl_ir_recurrence *recurrence, pl_error *error) {
+pl_code pl_ir_check_recurring(const pl_ir_module *module, const pl_ir_recurrence *recurrence, bool is_made,
+                              pl_error *error) {
   int32_t leapt = spared(module, recurrence);
   pl_error of_fewer = PL_ERROR_INIT;
   pl_ir_played fewer;
   bool is_possible = false;
-  if (leapt == 0) return pl_ir_check(module, error);
+  pl_code (*check)(const pl_ir_module *, pl_error *) = is_made ? pl_ir_check_made : pl_ir_check;
+  if (leapt == 0) return check(module, error);
   pl_arena scratch;
   pl_arena_init(&scratch, 1 << 16);
   bool is_right = pl_ir_recurrence_shorten(module, recurrence, leapt, &scratch, &fewer, &is_possible) && is_possible &&
-                  pl_ir_check(&fewer.module, &of_fewer) == PL_OK;
+                  check(&fewer.module, &of_fewer) == PL_OK;
   pl_arena_release(&scratch);
-  return is_right ? PL_OK : pl_ir_check(module, error); /* which says what is wrong with the whole */
+  return is_right ? PL_OK : check(module, error); /* which says what is wrong with the whole */
 }

@@ -13,6 +13,7 @@ typedef struct pl_ir_checking {
   pl_error *error;
   pl_hash_index class_names; /* of records `const pl_ir_class` */
   int64_t *n_expanded;       /* by function: ops behind all calls */
+  bool is_made;              /* by passes, which are believed: ops are what they write */
 } pl_ir_checking;
 
 /* PL_BAD_INPUT with where: file and place, else function and op (`function`, `op` may be NULL). */

@@ -147,8 +147,8 @@ static inline const pl_ir_row *pl_ir_row_at(int32_t row) {
 /* Whether an op is of the row with this name. Asked of every op by every pass, nearly always of another one: their
  * first two letters tell most of them apart. */
 static inline bool pl_ir_op_is(const pl_ir_op *op, const char *row) {
-  const char *name = pl_ir_row_at(op->row)->name;
-  return name[0] == row[0] && row[0] != 0 && name[1] == row[1] && strcmp(name, row) == 0;
+  const char *name = pl_ir_row_table[op->row]->name; /* never "" */
+  return name[0] == row[0] && name[1] == row[1] && strcmp(name, row) == 0;
 }
 
 /* Attention around a ring of devices, or back: it computes while it communicates. */

@@ -118,7 +118,7 @@ static pl_code take(const pl_program_candidate *c, const pl_simulate_options *op
                             &module, error));
   if (!pl_ir_recurrence_find(&module, 0, arena, &to->recurrence))
     return pl_fail_memory(error, "what recurs in a program");
-  PL_TRY(pl_ir_check_recurring(&module, &to->recurrence, error));
+  PL_TRY(pl_ir_check_recurring(&module, &to->recurrence, c->model->program.onnx == NULL, error));
   to->framework =
       c->strategy != NULL ? pl_framework_of_tuple(c->job->framework, c->strategy, arena) : c->job->framework;
   if (c->strategy != NULL && to->framework == NULL) return pl_fail_memory(error, "a framework's profile");
