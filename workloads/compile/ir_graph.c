@@ -62,6 +62,22 @@ static pl_code run_op(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_
   return (does & PL_IR_DOES_ADD) != 0 ? pl_ir_graph_added(own, op, values) : PL_OK;
 }
 
+/* Of those with an operand on its way, all others, and what nobody has asked yet. */
+static pl_code run_ops(pl_ir_graphing *own, const pl_ir_function *f, uint16_t *does, pl_ir_arrival *values) {
+  const uint16_t idle = (uint16_t)(PL_IR_DOES_IDLE << pl_ir_graph_pass(own));
+  for (int32_t i = 0; i < f->n_ops; i++) {
+    const pl_ir_op *op = &f->ops[i];
+    bool waits = (does[i] & idle) == 0;
+    for (int32_t k = 0; k < op->n_inputs && !waits; k++)
+      waits = values[op->inputs[k]].tasks != NULL;
+    if (!waits) continue;
+    PL_TRY(run_op(own, f, op, does[i], values));
+    const pl_ir_price *price = does[i] % PL_IR_DOES_IDLE == 0 ? pl_ir_graph_price(own, op) : NULL;
+    if (price != NULL && !price->computes) does[i] |= idle;
+  }
+  return PL_OK;
+}
+
 static pl_code run_function(pl_ir_graphing *own, int32_t function, const pl_ir_arrival *arguments,
                             pl_ir_arrival *results) {
   const pl_ir_function *f = own->module->functions[function];
@@ -76,8 +92,7 @@ static pl_code run_function(pl_ir_graphing *own, int32_t function, const pl_ir_a
   if (doing->gathers_params) PL_TRY(pl_ir_graph_gather(own, f, values));
   PL_TRY(pl_ir_graph_send_shards(own, false));
   if (doing->keeps_in_host || doing->reads_from_host) PL_TRY(pl_ir_graph_enter_offload(own, f, values));
-  for (int32_t i = 0; i < f->n_ops; i++)
-    PL_TRY(run_op(own, f, &f->ops[i], doing->ops[i], values));
+  PL_TRY(run_ops(own, f, doing->ops, values));
   if (doing->keeps_in_host) pl_ir_graph_leave_offload(own);
   for (int32_t i = 0; i < f->n_results; i++)
     results[i] = values[f->results[i]];
@@ -339,8 +354,11 @@ static bool joins_steps(const pl_ir_module *module) {
 static pl_ir_element narrow_element(const pl_ir_module *module) {
   pl_ir_element element = PL_IR_ELEMENT_COUNT;
   for (int32_t f = 0; f < module->n_functions && element == PL_IR_ELEMENT_COUNT; f++)
-    for (int32_t i = 0; i < module->functions[f]->n_ops && element == PL_IR_ELEMENT_COUNT; i++)
-      (void)pl_ir_element_of(pl_ir_text_of(&module->functions[f]->ops[i], PL_IR_PRODUCT_NARROW), &element);
+    for (int32_t i = 0; i < module->functions[f]->n_ops && element == PL_IR_ELEMENT_COUNT; i++) {
+      const pl_ir_op *op = &module->functions[f]->ops[i];
+      if (pl_ir_attribute_find(op, PL_IR_PRODUCT_NARROW) != NULL)
+        (void)pl_ir_element_of(pl_ir_text_of(op, PL_IR_PRODUCT_NARROW), &element);
+    }
   return element;
 }
 

@@ -23,9 +23,10 @@ static bool same_classes(const pl_ir_attribute *a, const pl_ir_attribute *b) {
 static pl_ir_pattern *find(const pl_ir_folding *fold, const pl_ir_pattern *pattern) {
   for (uint32_t i = 0; i < fold->n_patterns; i++) {
     pl_ir_pattern *at = &fold->patterns[i];
+    if (at->class != pattern->class && at->classes == NULL) continue; /* as most of them */
     if (at->from == pattern->from && at->axes == pattern->axes && at->kind == pattern->kind &&
         at->of_tokens == pattern->of_tokens && at->bytes == pattern->bytes &&
-        same_classes(at->classes, pattern->classes) && (at->class == pattern->class || at->classes != NULL))
+        same_classes(at->classes, pattern->classes))
       return at;
   }
   return NULL;

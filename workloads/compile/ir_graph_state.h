@@ -146,7 +146,9 @@ typedef enum pl_ir_does {
   PL_IR_DOES_ALL_GATHER = 64,
   PL_IR_DOES_ADD = 128,      /* to gradients; or as a kernel of several ops */
   PL_IR_DOES_ONLY_ADD = 256, /* nothing else */
-  PL_IR_DOES_BESIDE = 512    /* runs beside a product */
+  PL_IR_DOES_BESIDE = 512,   /* runs beside a product */
+  PL_IR_DOES_IDLE = 1024     /* and the next two bits: in passes of a category that it is known to do nothing in but
+                                wait for its operands */
 } pl_ir_does;
 
 /* Of a function: bits of the above by op; what it does as a whole. */
@@ -332,6 +334,10 @@ const char *pl_ir_graph_path(pl_ir_graphing *own, const char *path);
 /* ---- ir_graph_work.c: stretches of computing ---- */
 /* The op's kernel behind those that were computed before; nothing of an op without one. */
 bool pl_ir_graph_compute(pl_ir_graphing *own, const pl_ir_op *op);
+/* Which of PL_IR_GRAPH_CATEGORIES the pass at hand is. */
+static inline int32_t pl_ir_graph_pass(const pl_ir_graphing *own) {
+  return own->category == PL_CATEGORY_FORWARD ? 0 : own->category == PL_CATEGORY_BACKWARD ? 1 : 2;
+}
 /* What was computed since becomes one task per device, behind all that it waits for; or an act that is noted. */
 pl_code pl_ir_graph_flush(pl_ir_graphing *own);
 /* What is computed from here on waits for these tasks. */

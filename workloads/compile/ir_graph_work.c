@@ -59,8 +59,7 @@ static __attribute__((noinline)) pl_ir_price *find_price(pl_ir_graphing *own, co
 /* An op of a function in a pass has one price per profile, whatever the microbatch and the instance. */
 static pl_ir_price *price_of(pl_ir_graphing *own, const pl_ir_op *op) {
   const pl_ir_function *f = own->module->functions[own->function];
-  int32_t pass = own->category == PL_CATEGORY_FORWARD ? 0 : own->category == PL_CATEGORY_BACKWARD ? 1 : 2;
-  pl_ir_price **of_pass = &own->prices[own->function * PL_IR_GRAPH_CATEGORIES + pass];
+  pl_ir_price **of_pass = &own->prices[own->function * PL_IR_GRAPH_CATEGORIES + pl_ir_graph_pass(own)];
   if (*of_pass == NULL && (*of_pass = PL_TAKE(own->arena, pl_ir_price, f->n_ops)) == NULL) return NULL;
   pl_ir_price *price = &(*of_pass)[op - f->ops];
   return price->known ? price : find_price(own, op, price);

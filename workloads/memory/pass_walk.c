@@ -244,9 +244,12 @@ static bool run_op(pl_pass_walk *own, const pl_ir_function *f, const pl_outlook 
   if (does >= PL_ROLE_IS_UPDATE || (does >= PL_ROLE_IS_PARAMETER && own->counts))
     count_state(own, f, op, look->elements[index], does);
   if (does == PL_ROLE_CALLS) return run_call(own, look->last, index, op, values);
-  own->added += look->added[index] * own->buffers.bytes.pass_gradient_bytes;
-  own->live += look->added[index] * own->buffers.bytes.pass_gradient_bytes;
-  if (own->live > own->peak) own->peak = own->live;
+  if (look->added[index] > 0) {
+    own->added += look->added[index] * own->buffers.bytes.pass_gradient_bytes;
+    own->live += look->added[index] * own->buffers.bytes.pass_gradient_bytes;
+    if (own->live > own->peak) own->peak = own->live;
+  }
+  if (does == PL_ROLE_READS) return true;
   if (does == PL_ROLE_SENDS_TO_HOST) {
     count_in_host(own, pl_ir_type_local_bytes(&own->module->mesh, &f->values[op->inputs[0]].type));
     return move(own, values[op->inputs[0]]);
@@ -271,7 +274,7 @@ static bool run_op(pl_pass_walk *own, const pl_ir_function *f, const pl_outlook 
     if (!stays) known->kept = NULL;
     return true;
   }
-  if (does == PL_ROLE_READS || (does >= PL_ROLE_IS_PARAMETER && pl_memory_op_reads(op))) return true;
+  if (does >= PL_ROLE_IS_PARAMETER && pl_memory_op_reads(op)) return true;
   if (does == PL_ROLE_SHARES) {
     values[op->first_output] = op->n_inputs > 0 ? share(values[op->inputs[0]]) : NULL;
     return true;
