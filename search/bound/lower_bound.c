@@ -239,13 +239,8 @@ static pl_code time_end(bounding *state, const pl_stage_program *own, const chun
   } else {
     memcpy(left, rest.reduces, sizeof left);
   }
-  double parameters = own->parameters;
-  if (strategy->zero >= 1)
-    parameters = (own->parameters - own->expert_parameters) / pl_program_shards(state->program, false) +
-                 own->expert_parameters / pl_program_shards(state->program, true);
-  double traffic = pl_training_state_of(state->program->job, pl_strategy_replicas(strategy)).update_traffic_bytes;
   const pl_device_profile *profile = &state->bounds->cluster->profiles[state->chain->profiles[state->stage]];
-  optimizer = pl_optimizer_cost(profile, parameters, traffic).time_s;
+  optimizer = pl_optimizer_cost(profile, pl_program_update_traffic(state->program, state->stage), 1).time_s;
   *end = fmax(left[0] + tied, left[1]) + optimizer + gather;
   return PL_OK;
 }

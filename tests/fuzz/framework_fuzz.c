@@ -30,6 +30,7 @@ static void check_framework(const pl_framework *f) {
             f->launch.collective_s >= 0);
   PL_ASSERT(f->launch.layer_s >= 0 && f->memory.communicator_bytes >= 0 && f->memory.workspace_bytes >= 0 &&
             f->memory.context_bytes >= -1);
+  PL_ASSERT(f->gradients.passes >= 0 && isfinite(f->gradients.passes));
   PL_ASSERT(f->memory.fragmentation >= 0 && f->memory.fragmentation < 1 && f->gathers.reuse_parameters >= 0);
   PL_ASSERT(isfinite(f->gradients.bucket_bytes) && isfinite(f->memory.workspace_bytes) &&
             isfinite(f->gathers.reuse_parameters));

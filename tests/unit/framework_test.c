@@ -473,9 +473,9 @@ static void expect_state(const char *text, pl_dtype dtype, int32_t dp, pl_traini
   const pl_job job = {.dtype = dtype, .framework = &framework};
   pl_training_state got = pl_training_state_of(&job, dp);
   if (memcmp(&got, &wanted, sizeof got) != 0)
-    fail_msg("%s: %g %g %g cast %g gathered %g reduced %g extra %g update %g, %g", text, got.parameter_bytes,
+    fail_msg("%s: %g %g %g cast %g gathered %g reduced %g extra %g update %g, %g, %g", text, got.parameter_bytes,
              got.gradient_bytes, got.optimizer_bytes, got.cast_bytes, got.gathered_bytes, got.reduced_bytes,
-             got.extra_gradient_bytes, got.update_bytes, got.update_traffic_bytes);
+             got.extra_gradient_bytes, got.update_bytes, got.update_traffic_bytes, got.whole_traffic_bytes);
 }
 
 static void test_training_state(void **state) {
@@ -533,6 +533,17 @@ static void test_training_state(void **state) {
                                    .gathered_bytes = 2,
                                    .reduced_bytes = 4,
                                    .update_traffic_bytes = 30 + 12});
+  /* Cleared, and passed over three times as they are reduced. */
+  expect_state("\"state\": {\"clears_gradients\": true}, \"communication\": {\"gradient_passes\": 3, \"reduce_dtype\": "
+               "\"bf16\"}",
+               PL_DTYPE_BF16, 2,
+               (pl_training_state){.parameter_bytes = 2,
+                                   .gradient_bytes = 4,
+                                   .optimizer_bytes = 12,
+                                   .gathered_bytes = 2,
+                                   .reduced_bytes = 2,
+                                   .update_traffic_bytes = 30,
+                                   .whole_traffic_bytes = 4 + 3 * 2});
 }
 
 int main(void) {

@@ -37,6 +37,7 @@ typedef struct pricing {
   double floor_s[PL_MODEL_CLASSES_MAX][N_PASSES]; /* of measured blocks, collectives inside */
   double reduce_s[2], gather_s[2];                /* per parameter: of all but experts, of experts */
   double constant_s, optimizer_s;                 /* optimizer: per parameter that is owned */
+  double kept_s; /* what goes over gradients around their reduction: per gradient that is kept */
   double usable_bytes, passing_bytes;
   int32_t in_flight;
 } pricing;
@@ -90,6 +91,8 @@ static void price_device(const costing *state, pricing *own, int32_t replica, in
       at_least(&own->block_s[c][pass], share * state->compute_s[p][c][pass]);
   own->usable_bytes = fmin(own->usable_bytes, pl_held_memory_of(state->program, own->stage, profile, 0, NULL).usable);
   at_least(&own->optimizer_s, pl_optimizer_cost(profile, 1e9, state->state.update_traffic_bytes).time_s / 1e9);
+  double kept = pl_program_whole_traffic(state->job, state->strategy);
+  if (kept > 0) at_least(&own->kept_s, pl_optimizer_cost(profile, 1e9, kept).time_s / 1e9);
 }
 
 /* With measured blocks: what devices of a class take. */
@@ -278,6 +281,7 @@ static void add_block(const costing *state, const pricing *own, int32_t block, d
   *reduction_s += rest * own->reduce_s[0] + experts * own->reduce_s[1];
   price->sync_s += rest * own->gather_s[0] + experts * own->gather_s[1];
   price->sync_s += (strategy->zero >= 1 ? sharded : whole) * own->optimizer_s;
+  price->sync_s += (strategy->zero >= 2 ? sharded : whole) * own->kept_s;
   int32_t sharded_from = bytes->cast_bytes > 0 ? 2 : 3;
   double state_bytes = (strategy->zero >= sharded_from ? sharded : whole) * bytes->parameter_bytes +
                        (strategy->zero >= 3 ? 0 : whole) * bytes->cast_bytes +

@@ -376,19 +376,17 @@ static void add_copies(gathering *state, const pl_instruction *instruction) {
 
 static void add_optimizer(gathering *state) {
   const pl_piece_context *context = state->context;
-  const pl_strategy *strategy = context->program->strategy;
-  const pl_stage_program *stage = &context->program->stages[context->device->stage];
-  pl_training_state bytes = pl_training_state_of(context->program->job, pl_strategy_replicas(strategy));
-  double owned = stage->parameters;
-  if (strategy->zero >= 1)
-    owned = (stage->parameters - stage->expert_parameters) / pl_program_shards(context->program, false) +
-            stage->expert_parameters / pl_program_shards(context->program, true);
-  pl_op_time cost = pl_optimizer_cost(context->profile, owned, bytes.update_traffic_bytes);
+  int32_t stage = context->device->stage;
+  pl_training_state bytes =
+      pl_training_state_of(context->program->job, pl_strategy_replicas(context->program->strategy));
+  double owned = pl_program_owned_parameters(context->program, stage);
+  double traffic = pl_program_update_traffic(context->program, stage);
+  pl_op_time cost = pl_optimizer_cost(context->profile, traffic, 1);
   bool held = pl_framework_or_ideal(context->program->job->framework)->update.holds_update;
-  double stepped = pl_program_stepped_gradient_bytes(context->program, context->device->stage);
+  double stepped = pl_program_stepped_gradient_bytes(context->program, stage);
   if (!held || stepped > 0) add_effect(state, llrint((held ? 0 : owned * bytes.update_bytes) + stepped), 0);
   pl_origin origin = origin_of(PL_CATEGORY_OPTIMIZER, "optimizer", cost);
-  origin.bytes = owned * bytes.update_traffic_bytes;
+  origin.bytes = traffic;
   add_work(state, &origin);
   double step_s = pl_framework_or_ideal(context->program->job->framework)->launch.step_s;
   if (step_s <= 0) return;

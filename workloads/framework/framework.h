@@ -150,10 +150,11 @@ typedef struct pl_framework {
   struct {
     pl_weight_form weights;
     pl_optimizer_form optimizer;
-    bool clips_gradients; /* norm over all gradients before the step, and their scaling */
-    bool holds_update;    /* the optimizer's working memory is one flat tensor: no freed activations make room for
-                             it, and the allocator never gives it back */
-    bool lists_update;    /* it is first a list of tensors, then the flat one: twice as much without ZeRO */
+    bool clips_gradients;    /* norm over all gradients before the step, and their scaling */
+    bool unscales_gradients; /* jobs in fp16: a kernel of its own divides fp32 gradients by the scale of the loss */
+    bool holds_update;       /* the optimizer's working memory is one flat tensor: no freed activations make room for
+                                it, and the allocator never gives it back */
+    bool lists_update;       /* it is first a list of tensors, then the flat one: twice as much without ZeRO */
   } update;
   struct {
     pl_gradient_path gradient_path;
@@ -163,6 +164,9 @@ typedef struct pl_framework {
     bool keeps_16bit_gradients; /* beside the buffer that they are added into */
     bool holds_16bit_gradients; /* and these until the next backward pass begins, not until that one ends */
     bool copies_buckets; /* gradients are copied into buckets of their own (DDP without gradient_as_bucket_view) */
+    bool clears;         /* their buffers are set to zero before every step */
+    double passes; /* over whole gradients around their reduction, a reading or a writing each: copies into what is
+                      reduced and back, the division by the number of replicas, a look for infinities */
     double bucket_bytes; /* 0: one bucket for all gradients */
     pl_bucket_unit bucket_unit;
     bool overlaps_gradients;     /* default of the strategy's `overlap` */

@@ -332,6 +332,8 @@ pl_code pl_ir_kernels(const pl_ir_module *module, const pl_kernels_options *opti
   pl_ir_module stepped;
   const pl_kernels_options own = {.framework = pl_framework_or_ideal(options->framework),
                                   .update_bytes = options->update_bytes,
+                                  .kept_bytes = options->kept_bytes,
+                                  .reduced_bytes = options->reduced_bytes,
                                   .whole = options->whole};
   pl_arena_init(&scratch, 1 << 16);
   pl_ir_module_init_like(made, arena, module, PL_IR_KERNELS);

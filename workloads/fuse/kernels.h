@@ -21,6 +21,9 @@ typedef struct pl_kernels_options {
   /* What the optimizer's step moves, bytes a parameter, with master weights, casts and clipping; 0: what its op reads
    * and writes. */
   double update_bytes;
+  /* What goes over gradients around their reduction, likewise, per gradient that is kept: of those that are not
+   * reduced, and of those that are. */
+  double kept_bytes, reduced_bytes;
   bool whole; /* results of functions that nothing calls are asked for, as those of a block alone */
 } pl_kernels_options;
 

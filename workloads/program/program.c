@@ -34,13 +34,14 @@ static bool is_fused(const pl_framework *framework) {
   return framework->update.optimizer == PL_OPTIMIZER_FUSED || framework->update.optimizer == PL_OPTIMIZER_FUSED_8BIT;
 }
 
-static double update_traffic_of(const pl_framework *framework, double gradient, double cast) {
+static double update_traffic_of(const pl_framework *framework, pl_dtype dtype, double gradient, double cast) {
   bool fused = is_fused(framework);
   double steps = adam_traffic(framework, fp32_bytes);
   /* A gradient of 16 bits is first turned into fp32: read, written, and read again. The norm reads all gradients, the
-   * clipping reads and writes them. */
+   * clipping reads and writes them, as does the division by the scale of the loss. */
   double converted = gradient < fp32_bytes ? gradient + fp32_bytes : 0;
   double clipped = framework->update.clips_gradients ? 3 * fp32_bytes : 0;
+  if (framework->update.unscales_gradients && dtype == PL_DTYPE_FP16) clipped += 2 * fp32_bytes;
   /* The foreach form casts the weights back by copies of their own. */
   return steps + converted + clipped + cast + (fused || cast == 0 ? 0 : fp32_bytes);
 }
@@ -51,46 +52,57 @@ static double reduced_bytes_of(const pl_framework *framework, pl_dtype dtype, do
   return narrow < 0 ? kept : pl_dtype_bytes((pl_dtype)narrow);
 }
 
+/* Read and written per gradient that is kept, whoever owns the parameter: buffers are cleared, and what is reduced is
+ * copied, divided and looked at. */
+static double whole_traffic_of(const pl_framework *framework, double kept, double reduced, int32_t dp) {
+  return (framework->gradients.clears ? kept : 0) + (dp > 1 ? framework->gradients.passes * reduced : 0);
+}
+
 /* Weights in one type and nothing beside them. */
-static pl_training_state state_of_sgd(const pl_framework *framework, pl_dtype dtype) {
-  double compute = pl_dtype_bytes(dtype);
+static pl_training_state state_of_sgd(const pl_framework *framework, pl_dtype dtype, int32_t dp) {
+  double compute = pl_dtype_bytes(dtype), reduced = reduced_bytes_of(framework, dtype, compute);
   return (pl_training_state){.parameter_bytes = compute,
                              .gathered_bytes = compute,
                              .gradient_bytes = compute,
-                             .reduced_bytes = reduced_bytes_of(framework, dtype, compute),
-                             .update_traffic_bytes = 3 * compute};
+                             .reduced_bytes = reduced,
+                             .update_traffic_bytes = 3 * compute,
+                             .whole_traffic_bytes = whole_traffic_of(framework, compute, reduced, dp)};
 }
 
 /* Adam on tensors of one type: as many passes over them as in fp32, and no conversions. */
-static pl_training_state state_of_alone(const pl_framework *framework, pl_dtype dtype, double gradient) {
-  double compute = pl_dtype_bytes(dtype);
+static pl_training_state state_of_alone(const pl_framework *framework, pl_dtype dtype, double gradient, int32_t dp) {
+  double compute = pl_dtype_bytes(dtype), reduced = reduced_bytes_of(framework, dtype, gradient);
   return (pl_training_state){.parameter_bytes = compute,
                              .gathered_bytes = compute,
                              .gradient_bytes = gradient,
-                             .reduced_bytes = reduced_bytes_of(framework, dtype, gradient),
+                             .reduced_bytes = reduced,
                              .optimizer_bytes = moments_of(framework, compute),
                              .update_bytes = framework->update.optimizer == PL_OPTIMIZER_FOREACH ? compute : 0,
                              .update_traffic_bytes = adam_traffic(framework, compute) +
-                                                     (framework->update.clips_gradients ? 3 * gradient : 0)};
+                                                     (framework->update.clips_gradients ? 3 * gradient : 0),
+                             .whole_traffic_bytes = whole_traffic_of(framework, gradient, reduced, dp)};
 }
 
 pl_training_state pl_training_state_of(const pl_job *job, int32_t dp) {
   const pl_framework *framework = pl_framework_or_ideal(job->framework);
   double compute = pl_dtype_bytes(job->dtype);
   double gradient = pl_dtype_bytes(pl_framework_gradient_dtype(framework, job->dtype));
-  if (framework->update.optimizer == PL_OPTIMIZER_SGD) return state_of_sgd(framework, job->dtype);
-  if (framework->update.weights == PL_WEIGHTS_ALONE) return state_of_alone(framework, job->dtype, gradient);
+  if (framework->update.optimizer == PL_OPTIMIZER_SGD) return state_of_sgd(framework, job->dtype, dp);
+  if (framework->update.weights == PL_WEIGHTS_ALONE) return state_of_alone(framework, job->dtype, gradient, dp);
   bool single = compute >= fp32_bytes; /* weights are their own master copy, beside momentum and variance */
   bool wide = pl_framework_autocast(framework, job->dtype) == PL_AUTOCAST_ALL;
   bool own_master = single || framework->update.weights == PL_WEIGHTS_FP32;
+  double reduced = reduced_bytes_of(framework, job->dtype, gradient);
   pl_training_state state = {.parameter_bytes = own_master ? fp32_bytes : compute,
                              .cast_bytes = own_master && !single ? compute : 0,
                              .gathered_bytes = wide ? fp32_bytes : compute,
                              .gradient_bytes = gradient,
-                             .reduced_bytes = reduced_bytes_of(framework, job->dtype, gradient),
+                             .reduced_bytes = reduced,
                              .optimizer_bytes = moments_of(framework, fp32_bytes) + (own_master ? 0 : fp32_bytes),
                              .update_bytes = gradient < fp32_bytes ? fp32_bytes : 0,
-                             .update_traffic_bytes = update_traffic_of(framework, gradient, single ? 0 : compute)};
+                             .update_traffic_bytes =
+                                 update_traffic_of(framework, job->dtype, gradient, single ? 0 : compute),
+                             .whole_traffic_bytes = whole_traffic_of(framework, gradient, reduced, dp)};
   if (framework->gradients.keeps_16bit_gradients && gradient > compute) {
     state.pass_gradient_bytes = framework->gradients.holds_16bit_gradients ? 0 : compute;
     state.extra_gradient_bytes = framework->gradients.holds_16bit_gradients ? compute : 0;
@@ -105,6 +117,24 @@ pl_training_state pl_training_state_of(const pl_job *job, int32_t dp) {
 static pl_training_state training_state_of(const pl_program *program) {
   bool whole = pl_framework_reduces_whole(program->job->framework, program->strategy->zero);
   return pl_training_state_of(program->job, whole ? 1 : pl_strategy_replicas(program->strategy));
+}
+
+double pl_program_owned_parameters(const pl_program *program, int32_t stage) {
+  const pl_stage_program *own = &program->stages[stage];
+  if (program->strategy->zero < 1) return own->parameters;
+  return (own->parameters - own->expert_parameters) / pl_program_shards(program, false) +
+         own->expert_parameters / pl_program_shards(program, true);
+}
+
+double pl_program_whole_traffic(const pl_job *job, const pl_strategy *strategy) {
+  return pl_training_state_of(job, strategy->zero >= 2 ? 1 : pl_strategy_replicas(strategy)).whole_traffic_bytes;
+}
+
+double pl_program_update_traffic(const pl_program *program, int32_t stage) {
+  double owned = pl_program_owned_parameters(program, stage);
+  double kept = program->strategy->zero >= 2 ? owned : program->stages[stage].parameters;
+  return owned * pl_training_state_of(program->job, 1).update_traffic_bytes +
+         kept * pl_program_whole_traffic(program->job, program->strategy);
 }
 
 /* ---- gradients that are not always there ---- */

@@ -122,6 +122,7 @@ typedef struct pl_training_state {
                                   gradients that are added then */
   double update_bytes;         /* per parameter that the optimizer owns, while it runs: its fp32 gradient */
   double update_traffic_bytes; /* read and written by the optimizer, per parameter that it owns */
+  double whole_traffic_bytes;  /* read and written in a step per parameter that is held, around the reduction */
 } pl_training_state;
 /* With data parallelism or without: buckets are only there to be reduced. */
 pl_training_state pl_training_state_of(const pl_job *job, int32_t dp);
@@ -183,6 +184,13 @@ pl_family_kind pl_instruction_family(const pl_instruction *instruction);
 pl_collective_kind pl_program_reduction(const pl_program *program);
 /* Ranks over which ZeRO shards the state of experts (`experts`) or of all else. */
 double pl_program_shards(const pl_program *program, bool experts);
+/* Parameters of a stage that one of its ranks updates. */
+double pl_program_owned_parameters(const pl_program *program, int32_t stage);
+/* Read and written for a step per gradient that a rank keeps, around their reduction. Those that are shared among ranks
+ * (ZeRO 2 and 3) are reduced as they come, in the backward pass: of them buffers are cleared and nothing else. */
+double pl_program_whole_traffic(const pl_job *job, const pl_strategy *strategy);
+/* Read and written by a rank of the stage for its step: by the optimizer, of what it owns, and around the reduction. */
+double pl_program_update_traffic(const pl_program *program, int32_t stage);
 
 /* Index of the schedule of a replica (a context rank of a data rank). */
 static inline int32_t pl_program_schedule(const pl_program *program, int32_t replica) {

@@ -10,7 +10,9 @@ pl_code pl_program_kernels(const pl_ir_module *module, const pl_framework *frame
                            pl_ir_module *made, pl_error *error) {
   const pl_job job = {.dtype = pl_program_dtype(module), .framework = framework};
   const pl_kernels_options options = {.framework = framework,
-                                      .update_bytes = pl_training_state_of(&job, 1).update_traffic_bytes};
+                                      .update_bytes = pl_training_state_of(&job, 1).update_traffic_bytes,
+                                      .kept_bytes = pl_training_state_of(&job, 1).whole_traffic_bytes,
+                                      .reduced_bytes = pl_training_state_of(&job, 2).whole_traffic_bytes};
   return pl_ir_kernels(module, &options, arena, made, error);
 }
 
