@@ -127,7 +127,9 @@ typedef struct pl_framework {
     bool fuses_gate;       /* false: SwiGLU is not, whatever fuses_activation says */
     bool packs_gate;       /* gate and up projection are one weight: where SwiGLU is several kernels, one more puts both
                               their gradients side by side */
-    bool fuses_residual;   /* bias + dropout + addition is one kernel */
+    bool fuses_expert_bias; /* of experts' answers, with their weights: by the product; else in PyTorch ops
+                               (fuse/kernel_bias.c) */
+    bool fuses_residual;    /* bias + dropout + addition is one kernel */
     bool fuses_rotary;
     bool fuses_context; /* gathered keys and values are attended to at once; else in cp steps (launched_context.c) */
     bool copies_qkv;   /* queries, keys and values are copied on their way to fused attention, and the product that they

@@ -193,6 +193,7 @@ static void join_bias(pl_kernel_finding *own, int32_t op) {
   if (!pl_kernel_is_product(own, product) || pl_read_user(&own->read, is->inputs[0]) != op) return;
   if (pl_read_is_partial(&own->read, is->inputs[0]) || pl_read_is_before_residual(&own->read, op)) return;
   int32_t user = own->read.user[is->first_output]; /* which may be kept besides, and read by what is in steps */
+  if (pl_read_is_bias_in_steps(&own->read, op, own->framework)) return;
   if (!own->framework->kernels.fuses_activation && pl_read_is_activation(&own->read, user)) return;
   pl_kernel_join(own, op, product);
 }

@@ -92,4 +92,9 @@ void pl_step_gelu(pl_kernel_stepping *own, int32_t index);
 void pl_step_gelu_backward(pl_kernel_stepping *own, int32_t index);
 void pl_step_keep_gelu(pl_kernel_stepping *own, const pl_ir_op *keep);
 
+/* Behind the bias of experts' answers, and in front of the sum of its gradient, what they are in steps. kernel_bias.c
+ */
+void pl_step_expert_bias(pl_kernel_stepping *own, int32_t index);
+void pl_step_expert_bias_backward(pl_kernel_stepping *own, int32_t index);
+
 #endif

@@ -275,6 +275,8 @@ static int32_t copy_op(pl_kernel_stepping *own, int32_t index) {
   if (op->callee != PL_IR_NONE) return copy_call(own, op);
   int32_t first = pl_kernel_copy(own->to, own->function, own->finding.read.f, op, own->map, op->callee);
   if (pl_step_is(own, index, "rotary") && !own->options->framework->kernels.fuses_rotary) eager_rotary(own, op, first);
+  pl_step_expert_bias(own, index);
+  pl_step_expert_bias_backward(own, index);
   if (pl_step_is(own, index, "gelu")) pl_step_gelu(own, index);
   if (pl_step_is(own, index, "gelu_backward")) pl_step_gelu_backward(own, index);
   if (pl_step_is(own, index, "keep")) pl_step_keep_gelu(own, op);

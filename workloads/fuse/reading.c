@@ -141,6 +141,11 @@ bool pl_read_is_norm_in_steps(const pl_reading *own, int32_t op, const pl_framew
   return pl_ir_element_bytes(element) < pl_ir_element_bytes(PL_IR_F32);
 }
 
+bool pl_read_is_bias_in_steps(const pl_reading *own, int32_t op, const pl_framework *framework) {
+  return !framework->kernels.fuses_expert_bias && pl_read_is_bias(own, op) &&
+         pl_read_is_of_experts(pl_read_type(own, pl_read_op(own, op)->first_output));
+}
+
 int32_t pl_read_lookup(const pl_reading *own, int32_t value) {
   int32_t op = pl_read_maker(own, value);
   while (pl_read_is_view(own, op))

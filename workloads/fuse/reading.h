@@ -55,6 +55,9 @@ bool pl_read_is_norm(const pl_reading *own, int32_t op);       /* of tokens, not
 static inline bool pl_read_is_of_tokens(const pl_ir_type *type) {
   return pl_ir_type_find(type, pl_ir_name_of("b")) >= 0 && pl_ir_type_find(type, pl_ir_name_of("h")) >= 0;
 }
+static inline bool pl_read_is_of_experts(const pl_ir_type *type) {
+  return pl_read_is_of_tokens(type) && pl_ir_type_find(type, pl_ir_name_of("x")) >= 0;
+}
 /* Renames and cuts: the same elements, or a part of them. */
 bool pl_read_is_view(const pl_reading *own, int32_t op);
 bool pl_read_is_collective(const pl_reading *own, int32_t op); /* `cut` is none, nor is a ring of attention */
@@ -100,6 +103,9 @@ bool pl_read_heads(const pl_reading *own, int32_t value, pl_head_ops *found);
 /* Whether a norm is made in PyTorch ops, on an fp32 copy (and its derivative): an RMS norm of 16 bits with a scale,
  * where the profile has no kernel for it. Layer norm is one kernel everywhere. */
 bool pl_read_is_norm_in_steps(const pl_reading *own, int32_t op, const pl_framework *framework);
+
+/* Whether experts' answers get their bias in PyTorch ops (`fused_expert_bias`). */
+bool pl_read_is_bias_in_steps(const pl_reading *own, int32_t op, const pl_framework *framework);
 
 /* The table that a value is looked up in, behind cuts and renames: the op that does; PL_IR_NONE: none. */
 int32_t pl_read_lookup(const pl_reading *own, int32_t value);
