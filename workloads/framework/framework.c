@@ -67,7 +67,7 @@ typedef struct switch_row {
 #define AT(field) offsetof(pl_framework, field)
 static const char *const attention_words[] = {"any", "flash1", "flash2", "flash3", "cudnn", "fastest", NULL};
 static const char *const loss_words[] = {"in_place", "copy", "copies", "fused", "fused_fp32", "chunked", NULL};
-static const char *const scaling_words[] = {"delayed", "current", "dynamic", NULL};
+static const char *const scaling_words[] = {"delayed", "current", "dynamic", "rowwise", NULL};
 static const char *const optimizer_words[] = {"fused", "foreach", "loop", "fused_8bit", "sgd", NULL};
 static const char *const life_words[] = {"stay", "made", "consumed", NULL};
 static const char *const unit_words[] = {"layer", "tensor", NULL}, *const bucket_unit_words[] = {"layer", "tensor",

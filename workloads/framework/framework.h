@@ -55,7 +55,9 @@ typedef enum pl_autocast_form {
 typedef enum pl_fp8_scaling {
   PL_FP8_DELAYED = 0, /* from earlier steps, or per block: one kernel reads 16 bits and writes both copies */
   PL_FP8_CURRENT,     /* the largest element first: the tensor is read once more */
-  PL_FP8_DYNAMIC      /* so, too; and inputs are kept in 16 bits and cast once more for the weight gradient (torchao) */
+  PL_FP8_DYNAMIC,     /* so, too; and inputs are kept in 16 bits and cast once more for the weight gradient (torchao) */
+  PL_FP8_ROWWISE /* a scale a row: each product casts its own operands, weights too, of 16 bits, in which everything
+                    is kept, gathered and sent (torchao) */
 } pl_fp8_scaling;
 
 /* Who hands out device memory, and so what is held beyond the tensors. */

@@ -32,10 +32,11 @@ static bool is_tensor_axis(const pl_ir_axis *axis) {
   return pl_ir_axis_is_of_tensors(axis->name.text) && axis->extent > 1;
 }
 
-/* Sequence parallelism's: tokens of the tensor group. */
-static bool gathers_tokens(const pl_ir_module *module, const pl_ir_op *op) {
+/* Sequence parallelism's, of what is cast before: tokens of the tensor group. */
+static bool gathers_tokens(const pl_kernel_narrowing *own, const pl_ir_op *op) {
+  const pl_ir_module *module = own->from;
   bool over = false;
-  if (!is(op, "all_gather") || !pl_ir_op_has_name(op, "dim", pl_ir_name_of("s"))) return false;
+  if (own->is_apart || !is(op, "all_gather") || !pl_ir_op_has_name(op, "dim", pl_ir_name_of("s"))) return false;
   for (int32_t i = 0; i < module->mesh.n_axes; i++)
     over = over || (is_tensor_axis(&module->mesh.axes[i]) && pl_ir_op_has_name(op, "over", module->mesh.axes[i].name));
   return over;
@@ -59,7 +60,7 @@ static bool only_narrow_reads(const pl_kernel_narrowing *own, const pl_ir_functi
     for (int32_t k = 0; k < op->n_inputs; k++) {
       if (op->inputs[k] != value) continue;
       bool narrow = is_narrow(op) ||
-                    (gathers_tokens(own->from, op) && only_narrow_reads(own, f, op->first_output, depth + 1)) ||
+                    (gathers_tokens(own, op) && only_narrow_reads(own, f, op->first_output, depth + 1)) ||
                     (is(op, "keep") && reads_kept_narrow(own, f, op, depth + 1));
       if (!narrow) return false;
       any = true;
@@ -135,7 +136,7 @@ static uint8_t element_for(const pl_kernel_narrowing *own, int32_t value) {
       const pl_ir_op *op = &f->ops[i];
       if (op->inputs[k] != value) continue;
       if (is_narrow(op)) return (uint8_t)narrow_element(op);
-      if (gathers_tokens(own->from, op)) return element_for(own, op->first_output);
+      if (gathers_tokens(own, op)) return element_for(own, op->first_output);
     }
   return own->element;
 }
@@ -152,7 +153,7 @@ static int32_t append_cast(pl_kernel_narrowing *own, pl_ir_function *to, int32_t
   pl_ir_attribute attributes[2];
   int32_t n = 0;
   if (copies > 1) attributes[n++] = pl_ir_integer("copies", copies);
-  if (own->is_scaled) attributes[n++] = pl_ir_integer("scaled", 1);
+  if (own->is_scaled && (!own->is_apart || own->is_turned)) attributes[n++] = pl_ir_integer("scaled", 1);
   return pl_ir_op_add(own->to, to,
                       &(pl_ir_making){.row = pl_ir_row_of("cast"),
                                       .n_inputs = 1,
@@ -224,7 +225,9 @@ void pl_narrowing_init(pl_kernel_narrowing *own, const pl_ir_module *from, pl_ir
     group = group || is_tensor_axis(&from->mesh.axes[i]);
   *own = (pl_kernel_narrowing){.from = from,
                                .to = to,
-                               .casts_again = framework->kernels.fp8_scaling == PL_FP8_DYNAMIC && !group,
+                               .casts_again = (framework->kernels.fp8_scaling == PL_FP8_DYNAMIC && !group) ||
+                                              framework->kernels.fp8_scaling == PL_FP8_ROWWISE,
+                               .is_apart = framework->kernels.fp8_scaling == PL_FP8_ROWWISE,
                                .is_scaled = framework->kernels.fp8_scaling != PL_FP8_DELAYED};
   for (int32_t f = 0; f < from->n_functions && !own->any; f++)
     for (int32_t i = 0; i < from->functions[f]->n_ops && !own->any; i++) {
@@ -262,7 +265,7 @@ static void write_cast(pl_kernel_narrowing *own, const pl_ir_op *op) {
     if (own->narrow[op->inputs[0]] == PL_IR_NONE) cast_one(own, op->inputs[0], 2);
     if (own->narrow[op->inputs[0]] == PL_IR_NONE) return; /* no memory */
     making.inputs = &own->narrow[op->inputs[0]];
-    own->is_taken[op->inputs[0]] = own->is_taken[op->inputs[0]] || gathers_tokens(own->from, op); /* for a layer */
+    own->is_taken[op->inputs[0]] = own->is_taken[op->inputs[0]] || gathers_tokens(own, op); /* for a layer */
   }
   making.callee = PL_IR_NONE;
   for (int32_t i = 0; i < op->n_outputs; i++)
@@ -307,7 +310,7 @@ bool pl_narrowing_writes(pl_kernel_narrowing *own, int32_t index) {
     return false;
   }
   bool writes = (keeps && is_kept_narrow(own, old(own), op)) ||
-                (gathers_tokens(own->from, op) && only_narrow_reads(own, old(own), op->first_output, 0));
+                (gathers_tokens(own, op) && only_narrow_reads(own, old(own), op->first_output, 0));
   if (writes) write_cast(own, op);
   return writes;
 }
@@ -337,7 +340,8 @@ static int32_t take_values(pl_kernel_narrowing *own, int32_t group, bool of_weig
     for (int32_t k = 0; k < (of_weights ? 2 : 1); k++) {
       int32_t value = op->inputs[k];
       bool known = own->narrow[value] != PL_IR_NONE, is_there = own->map[value] != PL_IR_NONE;
-      bool again = known && is_there && (of_weights ? k == 0 && own->casts_again : own->is_taken[value]);
+      bool for_weights = (k == 0 || own->is_apart) && own->casts_again;
+      bool again = known && is_there && (of_weights ? for_weights : own->is_taken[value]);
       if ((known && !again) || is_among(values, n, value)) continue;
       values[n++] = value;
     }
@@ -352,17 +356,39 @@ static bool is_of_layer(const pl_kernel_narrowing *own, int32_t group) {
   return false;
 }
 
-/* Two copies, as it is and transposed, unless the transposed one is made of another cast. */
+static bool casts_once(const pl_kernel_narrowing *own, int32_t group, bool of_weights) {
+  return own->casts_again && (of_weights || own->is_apart || is_of_layer(own, group));
+}
+
+/* Two copies, as it is and transposed, unless the transposed one is made of another cast. A scale a row is that of what
+ * is summed over: the outer dimension of what a weight gradient reads. */
 static void take(pl_kernel_narrowing *own, int32_t group, bool of_weights) {
   int32_t *values = own->values, n = take_values(own, group, of_weights, values);
+  own->is_turned = of_weights;
   for (int32_t at = 0; at < n; at += PL_IR_OPERANDS_MAX) /* more than one kernel can have */
     cast_values(own, n - at < PL_IR_OPERANDS_MAX ? n - at : PL_IR_OPERANDS_MAX, values + at,
-                own->casts_again && (of_weights || is_of_layer(own, group)) ? 1 : 2);
+                casts_once(own, group, of_weights) ? 1 : 2);
+}
+
+/* Weights that are cast where they are used: nobody reads the cast, which stands for what the product reads. For the
+ * gradient of what came in they are scaled along the other dimension. */
+static void cast_weights(pl_kernel_narrowing *own, int32_t group) {
+  own->is_turned = !is_of_layer(own, group);
+  for (int32_t i = group; own->is_apart && i != PL_IR_NONE; i = own->next_of[i]) {
+    const pl_ir_op *op = &old(own)->ops[i];
+    if (!is_narrow(op) || pl_read_weight(&own->finding->read, i) == NULL) continue;
+    int32_t weight = own->map[op->inputs[1]];
+    if (weight == PL_IR_NONE) continue; /* no memory */
+    pl_ir_type type = own->function->values[weight].type;
+    type.element = (uint8_t)narrow_element(op);
+    append_cast(own, own->function, weight, "weight.narrow", &type, 1);
+  }
 }
 
 void pl_narrowing_swap(pl_kernel_narrowing *own, int32_t group) {
   own->n_swapped = 0;
   if (!own->any) return;
+  cast_weights(own, group);
   take(own, group, false);
   take(own, group, true);
   for (int32_t i = group; i != PL_IR_NONE; i = own->next_of[i]) {

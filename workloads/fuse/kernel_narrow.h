@@ -2,7 +2,8 @@
  * each linear layer, and for both products of its backward pass at once; what sequence parallelism gathers, and what is
  * kept for the backward pass, is the cast one where nothing else reads it. Weights in the narrow type are at hand
  * (their casts are not modelled). Of `fp8_scaling`: with `dynamic` and without a tensor group inputs are kept as they
- * are and cast once more for the weights' gradients. Internal to workloads/fuse/kernel*.c.
+ * are and cast once more for the weights' gradients; with `rowwise` every product casts both of its operands, weights
+ * included, for itself, of values that are kept and gathered as they are. Internal to workloads/fuse/kernel*.c.
  *
  * After Transformer Engine, pytorch/module/{linear,layernorm_linear,base}.py (grad_output_preprocess casts before it
  * gathers), and torchao's float8_linear.py.
@@ -16,6 +17,8 @@ typedef struct pl_kernel_narrowing {
   bool any;         /* products of the module are narrow */
   uint8_t element;  /* of the first of them */
   bool casts_again; /* for the weights' gradients */
+  bool is_apart;    /* every product casts its operands for itself, and nothing is gathered cast */
+  bool is_turned;   /* of those: operands of this product are scaled along their outer dimension */
   bool is_scaled;   /* what is cast is read for its largest element first */
   const pl_ir_module *from;
   pl_ir_module *to;
