@@ -228,7 +228,8 @@ static void narrow_products(void **state) {
   pl_cases cases =
       express(BRIDGE("Megatron-Bridge/NeMo", "NVFP4") BRIDGE("Megatron-Bridge/NeMo", " (alternative)")
                   BRIDGE("Megatron-Bridge/NeMo", "BF16") BRIDGE("NeMo", "") BRIDGE("Megatron-Bridge/NeMo", "FP8-CS")
-                      BRIDGE("torchtitan", "mxfp8_cublas") BRIDGE("torchtitan", "float8 tensorwise"));
+                      BRIDGE("torchtitan", "mxfp8_cublas") BRIDGE("torchtitan", "float8 tensorwise")
+                          BRIDGE("torchtitan", "float8 rowwise") BRIDGE("Megatron-Bridge/NeMo", "MXFP8"));
   const pl_case *c = cases.cases;
   assert_true(c[0].reason == NULL && c[0].job.fp4 && c[0].job.fp8 && c[0].job.dtype == PL_DTYPE_BF16);
   assert_true(c[1].reason == NULL && !c[1].job.fp4 && c[1].job.fp8 && c[1].job.dtype == PL_DTYPE_BF16);
@@ -236,8 +237,10 @@ static void narrow_products(void **state) {
   assert_non_null(c[3].reason);
   assert_int_equal(c[1].framework.kernels.fp8_scaling, PL_FP8_DELAYED);
   assert_int_equal(c[4].framework.kernels.fp8_scaling, PL_FP8_CURRENT);
-  assert_int_equal(c[5].framework.kernels.fp8_scaling, PL_FP8_DELAYED);
+  assert_int_equal(c[5].framework.kernels.fp8_scaling, PL_FP8_ROWWISE);
   assert_int_equal(c[6].framework.kernels.fp8_scaling, PL_FP8_DYNAMIC);
+  assert_int_equal(c[7].framework.kernels.fp8_scaling, PL_FP8_ROWWISE);
+  assert_int_equal(c[8].framework.kernels.fp8_scaling, PL_FP8_DELAYED);
 }
 
 static void reasons(void **state) {

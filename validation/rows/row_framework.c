@@ -356,11 +356,17 @@ static void choose_overlap(const pl_measured_row *row, pl_framework *framework) 
 }
 
 /* Megatron-Bridge's "FP8-CS" and "tensorwise" of NeMo's configurations are Transformer Engine's current scaling;
- * MXFP8's scales belong to blocks. */
+ * MXFP8's scales belong to blocks. torchao's products cast their operands for themselves with a scale a row and with
+ * MXFP8's, too, and keep and send 16 bits (float8_linear.py, matmul_with_hp_or_float8_args; mx_linear.py). */
 static void choose_scaling(const pl_measured_row *row, pl_framework *framework) {
   if (pl_row_mentions(row->precision, "FP8-CS") || pl_row_mentions(row->notes, "FP8_RECIPE=tensorwise"))
     framework->kernels.fp8_scaling = PL_FP8_CURRENT;
-  if (pl_row_mentions(row->precision, "mxfp8")) framework->kernels.fp8_scaling = PL_FP8_DELAYED;
+  bool mxfp8 = pl_row_mentions(row->precision, "mxfp8");
+  bool torchao = framework->kernels.fp8_scaling == PL_FP8_DYNAMIC;
+  if (torchao && (mxfp8 || pl_row_mentions(row->precision, "rowwise")))
+    framework->kernels.fp8_scaling = PL_FP8_ROWWISE;
+  else if (mxfp8)
+    framework->kernels.fp8_scaling = PL_FP8_DELAYED;
 }
 
 /* NVIDIA's MXNet in fp16 and OneFlow have batch norm, addition and ReLU in one kernel, channels last: --fuse-bn-relu
