@@ -191,13 +191,24 @@ static bool is_over_data(const pl_kernel_stepping *own, const pl_ir_op *op) {
   return false;
 }
 
-/* What goes over the gradient that an update reads, per element of it: it was whole before it was reduced. */
+/* Whether an update of the function reduces its gradients over data ranks. */
+static bool reduces_gradients(const pl_kernel_stepping *own) {
+  for (int32_t i = 0; i < own->finding.read.f->n_ops; i++)
+    if (pl_read_is_collective(&own->finding.read, i) && is_over_data(own, pl_read_op(&own->finding.read, i)) &&
+        pl_step_is(own, pl_read_made(&own->finding.read, i, 0), "gradient"))
+      return true;
+  return false;
+}
+
+/* What goes over the gradient that an update reads, per element of it: it was whole before it was reduced. Those of
+ * experts that nobody shares are divided and looked at as the others of their layer are. */
 static double moved_around(const pl_kernel_stepping *own, int32_t index) {
   const int32_t gradient = 1;
   int32_t value = pl_read_op(&own->finding.read, index)->inputs[gradient];
   int32_t at = pl_read_made(&own->finding.read, index, gradient);
   double owned = elements_of(own, value);
-  bool reduced = false;
+  bool reduced = pl_ir_type_find(pl_read_type(&own->finding.read, value), pl_ir_name_of("x")) >= 0 &&
+                 own->options->reduced_bytes > 0 && reduces_gradients(own);
   while (at != PL_IR_NONE && pl_read_is_collective(&own->finding.read, at)) {
     const pl_ir_op *op = pl_read_op(&own->finding.read, at);
     reduced = reduced || is_over_data(own, op);
