@@ -128,22 +128,24 @@ typedef struct pl_program_kernel {
 } pl_program_kernel;
 
 typedef struct pl_device_profile {
-  const char *name;                      /* as platform files write it: "A100-SXM4-80GB" */
-  const char *architecture;              /* "ampere" */
-  double memory_bytes;                   /* capacity the driver reports */
-  double communicator_bytes;             /* buffers of one communicator of the collective library; 0: not known */
-  double reserved_bytes;                 /* context, libraries, fragmentation: not usable by tensors */
-  double bandwidth_Bps;                  /* of device memory */
-  double peak_flops[PL_DTYPE_COUNT];     /* dense; 0 = the type is not supported in hardware */
-  double compute_efficiency;             /* of peak, large GEMM */
-  double attention_efficiency;           /* of peak, fused attention */
-  double bandwidth_efficiency;           /* of bandwidth, memory-bound kernels */
-  double launch_overhead_s;              /* per kernel */
-  double sustained_compute;              /* of peak: tensor cores for seconds at the power limit; 0: not known */
-  double compute_spread;                 /* of ln(time of products) over devices of the type; 0: not known */
-  double compute_drag;                   /* what the slowest of those in the cluster adds to products; 0: nothing */
-  double power_W;                        /* the power limit that the figures are of; 0: not known */
-  double overlap_compute;                /* gamma: compute takes (1 + gamma) while gradient communication runs */
+  const char *name;                  /* as platform files write it: "A100-SXM4-80GB" */
+  const char *architecture;          /* "ampere" */
+  double memory_bytes;               /* capacity the driver reports */
+  double communicator_bytes;         /* buffers of one communicator of the collective library; 0: not known */
+  double reserved_bytes;             /* context, libraries, fragmentation: not usable by tensors */
+  double bandwidth_Bps;              /* of device memory */
+  double peak_flops[PL_DTYPE_COUNT]; /* dense; 0 = the type is not supported in hardware */
+  double compute_efficiency;         /* of peak, large GEMM */
+  double attention_efficiency;       /* of peak, fused attention */
+  double bandwidth_efficiency;       /* of bandwidth, memory-bound kernels */
+  double launch_overhead_s;          /* per kernel */
+  double sustained_compute;          /* of peak: tensor cores for seconds at the power limit; 0: not known */
+  double
+      split_accumulation; /* of fp8: time of products that add up in fp32 over that of those that do not; 0: as long */
+  double compute_spread;  /* of ln(time of products) over devices of the type; 0: not known */
+  double compute_drag;    /* what the slowest of those in the cluster adds to products; 0: nothing */
+  double power_W;         /* the power limit that the figures are of; 0: not known */
+  double overlap_compute; /* gamma: compute takes (1 + gamma) while gradient communication runs */
   double overlap_communication;          /* gamma of the communication, likewise */
   const pl_attention_profile *attention; /* the default first; none: attention_efficiency is used */
   uint32_t n_attention;

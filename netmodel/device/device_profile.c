@@ -162,12 +162,39 @@ static pl_code read_name(const pl_document *document, const pl_node *root, const
   return *name != NULL ? PL_OK : pl_fail_memory(error, "a device profile");
 }
 
+/* Products that add up in fp32 take no less time than those that do not, and not twice as long. */
+static pl_code read_split_accumulation(const pl_document *document, const pl_node *root, pl_device_profile *profile,
+                                       pl_error *error) {
+  const pl_node *node = pl_node_get(root, "split_accumulation");
+  PL_TRY(pl_node_number(document, root, "split_accumulation", &profile->split_accumulation, error));
+  if (!(profile->split_accumulation >= 1) || profile->split_accumulation > 2)
+    return pl_document_fail(document, node, error, "split_accumulation is %g; it is a time over a time, 1 to 2",
+                            profile->split_accumulation);
+  return PL_OK;
+}
+
 static pl_code read_profile(const pl_document *document, pl_arena *arena, pl_device_profile *profile, pl_error *error) {
-  static const char *const known[] = {"name",      "architecture", "memory",       "reserved",
-                                      "bandwidth", "peak_flops",   "efficiency",   "launch_overhead",
-                                      "overlap",   "provenance",   "ops",          "attention",
-                                      "kernels",   "gemm",         "sustained",    "convolutions",
-                                      "power",     "programs",     "communicator", "spread",
+  static const char *const known[] = {"name",
+                                      "architecture",
+                                      "memory",
+                                      "reserved",
+                                      "bandwidth",
+                                      "peak_flops",
+                                      "efficiency",
+                                      "launch_overhead",
+                                      "overlap",
+                                      "provenance",
+                                      "ops",
+                                      "attention",
+                                      "kernels",
+                                      "gemm",
+                                      "sustained",
+                                      "convolutions",
+                                      "power",
+                                      "programs",
+                                      "communicator",
+                                      "spread",
+                                      "split_accumulation",
                                       NULL};
   const pl_node *root = pl_document_root(document);
   *profile = (pl_device_profile){.digest = pl_document_digest(document)};
@@ -188,6 +215,7 @@ static pl_code read_profile(const pl_document *document, pl_arena *arena, pl_dev
   PL_TRY(read_overlap(document, root, profile, error));
   PL_TRY(read_compute(document, root, "sustained", false, &profile->sustained_compute, error));
   PL_TRY(read_compute(document, root, "spread", true, &profile->compute_spread, error));
+  if (pl_node_get(root, "split_accumulation") != NULL) PL_TRY(read_split_accumulation(document, root, profile, error));
   if (pl_node_get(root, "power") != NULL)
     PL_TRY(pl_profile_positive(document, root, "power", pl_parse_power, &profile->power_W, error));
   PL_TRY(check_provenance(document, root, error));

@@ -221,6 +221,13 @@ static void keep_pace(const pl_device_profile *profile, const pl_op *op, pl_op_t
   if (is_product && time->bound == PL_BOUND_COMPUTE) time->time_s *= 1 + profile->compute_drag;
 }
 
+/* Gradients of products in fp8 are added up in fp32, which tensor cores of some devices do not do by themselves. */
+static void split_accumulation(const pl_device_profile *profile, const pl_op *op, pl_op_time *time) {
+  bool is_gradient = op->kind == PL_OP_GEMM && op->dtype == PL_DTYPE_FP8 && op->category == PL_CATEGORY_BACKWARD;
+  if (is_gradient && profile->split_accumulation > 0 && time->bound == PL_BOUND_COMPUTE)
+    time->time_s *= profile->split_accumulation;
+}
+
 /* A tensor written once by a kernel of its own. */
 static double fill_time_s(const pl_device_profile *profile, double bytes) {
   pl_op_time time;
@@ -232,6 +239,7 @@ static pl_op_time cost_once(const pl_device_profile *profile, const pl_op *op) {
   pl_op_time time;
   if (!fitted(profile, op, &time)) time = roofline(profile, compute_time(profile, op), op->bytes);
   sustain(profile, op, &time);
+  split_accumulation(profile, op, &time);
   keep_pace(profile, op, &time);
   if (op->filled_bytes > 0) time.time_s += fill_time_s(profile, op->filled_bytes);
   if (profile->n_ops == 0) return time;

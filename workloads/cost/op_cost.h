@@ -20,6 +20,11 @@
  * of them was tried and describes the runs that the share is fitted to less well: slow products draw less and are not
  * slowed down.
  *
+ * Split accumulation. Tensor cores of Hopper add up fp8 in some 14 bits of mantissa; forward products leave it at that,
+ * gradients are promoted to fp32 every so often (use_split_accumulator of Transformer Engine's recipes: fprop false,
+ * dgrad and wgrad true), and take the profile's factor longer. It was seen of products that ran over and over, so it
+ * acts behind the sustained rate.
+ *
  * Spread. Products and attention that computing bounds take 1 + drag of that, since a synchronous step waits for the
  * slowest of its devices (netmodel/device/device_spread.h); table entries excepted.
  *
