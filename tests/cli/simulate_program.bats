@@ -358,7 +358,7 @@ said() { jq 'del(.run_digest, .n_played_microbatches)' <<<"$1"; }
   run -2 "$PACELINE" program check "$BATS_TEST_TMPDIR/wide.plir"
   [[ $output == *'narrow="fp16" of product: fp8 or fp4; for another type cast its operands'* ]]
   "$PACELINE" program print --model tiny-gpt2 --gbs 8 --seq 8 --strategy pp=1,dp=2,tmp=2,mbs=1 --dtype fp16 --fp8 --level kernels -o "$BATS_TEST_TMPDIR/kernels.plir"
-  for word in copies=0 copies=3 scaled=2; do
+  for word in copies=0 copies=3 scaled=3; do
     sed "0,/copies=2/s//$word/" "$BATS_TEST_TMPDIR/kernels.plir" >"$BATS_TEST_TMPDIR/cast.plir"
     run -2 "$PACELINE" program check "$BATS_TEST_TMPDIR/cast.plir"
     [[ $output =~ "cast.plir:"[0-9]+":"[0-9]+": $word of cast" ]]

@@ -89,7 +89,7 @@ static double positions_bytes(const pl_ir_launch *own, const pl_ir_op *op) {
 /* Copies but the first, and what is read to find the scale. */
 static double more_of_cast(const pl_ir_launch *own, const pl_ir_op *op) {
   double more = (double)(pl_ir_integer_of(op, "copies", 1) - 1) * pl_ir_launch_bytes(own, op->first_output);
-  return pl_ir_integer_of(op, "scaled", 0) != 0 ? more + pl_ir_launch_bytes(own, op->inputs[0]) : more;
+  return more + (double)pl_ir_integer_of(op, "scaled", 0) * pl_ir_launch_bytes(own, op->inputs[0]);
 }
 
 static double traffic(const pl_ir_launch *own) {

@@ -153,7 +153,9 @@ static int32_t append_cast(pl_kernel_narrowing *own, pl_ir_function *to, int32_t
   pl_ir_attribute attributes[2];
   int32_t n = 0;
   if (copies > 1) attributes[n++] = pl_ir_integer("copies", copies);
-  if (own->is_scaled && (!own->is_apart || own->is_turned)) attributes[n++] = pl_ir_integer("scaled", 1);
+  int64_t reads = own->is_scaled && (!own->is_apart || own->is_turned);
+  if (type->element == PL_IR_F4) reads = 2;
+  if (reads > 0) attributes[n++] = pl_ir_integer("scaled", reads);
   return pl_ir_op_add(own->to, to,
                       &(pl_ir_making){.row = pl_ir_row_of("cast"),
                                       .n_inputs = 1,

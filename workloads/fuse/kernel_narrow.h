@@ -3,10 +3,12 @@
  * kept for the backward pass, is the cast one where nothing else reads it. Weights in the narrow type are at hand
  * (their casts are not modelled). Of `fp8_scaling`: with `dynamic` and without a tensor group inputs are kept as they
  * are and cast once more for the weights' gradients; with `rowwise` every product casts both of its operands, weights
- * included, for itself, of values that are kept and gathered as they are. Internal to workloads/fuse/kernel*.c.
+ * included, for itself, of values that are kept and gathered as they are. What is cast to NVFP4 is read three times:
+ * for its largest element, for the copy as it is, and, rotated, for the transposed one. Internal to
+ * workloads/fuse/kernel*.c.
  *
  * After Transformer Engine, pytorch/module/{linear,layernorm_linear,base}.py (grad_output_preprocess casts before it
- * gathers), and torchao's float8_linear.py.
+ * gathers), pytorch/csrc/quantizer.cpp of 2.8 (NVFP4Quantizer), and torchao's float8_linear.py.
  */
 #ifndef PL_WORKLOADS_KERNEL_NARROW_H
 #define PL_WORKLOADS_KERNEL_NARROW_H

@@ -104,7 +104,7 @@ static pl_code cast_infer(const pl_ir_op *op, const pl_ir_type *inputs, pl_ir_ty
   PL_TRY(pl_ir_written_matches(op, &inputs[0], &outputs[0], error));
   if (copies < 1 || copies > 2)
     return pl_fail(error, PL_BAD_INPUT, "copies=%" PRId64 " of cast: 1, or 2 with the transposed one", copies);
-  if (scaled < 0 || scaled > 1) return pl_fail(error, PL_BAD_INPUT, "scaled=%" PRId64 " of cast: 0 or 1", scaled);
+  if (scaled < 0 || scaled > 2) return pl_fail(error, PL_BAD_INPUT, "scaled=%" PRId64 " of cast: 0, 1 or 2", scaled);
   if (!pl_ir_element_is_number(element))
     return pl_fail(error, PL_BAD_INPUT, "result of cast is written as %s: only numbers to compute with can be made",
                    pl_ir_element_name(element));
@@ -314,7 +314,8 @@ const pl_ir_row pl_ir_rows_pointwise[] = {
      .typed = true,
      .linear = PL_IR_LINEAR_JOINT,
      .attributes = {{"copies", PL_IR_INTEGER, false, "as many are written, 1 without it: as it is, and transposed"},
-                    {"scaled", PL_IR_INTEGER, false, "1: a is read for its largest element first"}},
+                    {"scaled", PL_IR_INTEGER, false,
+                     "1: a is read for its largest element first; 2: and once more for its second copy"}},
      .infer = cast_infer,
      .flops = pl_ir_no_flops,
      .compute = pl_ir_compute_spread,
