@@ -19,8 +19,9 @@
  * Overlap factor: while at least one task is running on a device's gradient stream, the computing parts of its
  * compute stream progress at speed 1 / (1 + overlap_compute); while a computing part runs on any member's compute
  * stream, a transfer on gradient streams progresses at the smallest 1 / (1 + overlap_communication) over those members.
- * Fixed delays are never slowed. Progress under a changed speed is kept in double and every finish date rounded to
- * ticks when it is made.
+ * While a task runs on a device's stream of experts, the crowded parts of its compute stream (pl_part.is_crowded) take
+ * 1 + overlap_exchange times as long, on top of that; the exchange keeps its pace. Fixed delays are never slowed.
+ * Progress under a changed speed is kept in double and every finish date rounded to ticks when it is made.
  *
  * Leaps. Who made the graph from lists of steps that recur (core/cluster/lanes.h) may ask for the result of the graph
  * of longer lists: with `n_more` periods more in each phase. The native loop looks whether the state of the run,

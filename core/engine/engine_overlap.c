@@ -1,6 +1,7 @@
 /* What disturbs a segment while it runs. The overlap factor (Proteus, section VI-C): compute and gradient communication
- * of one device slow each other down while they really overlap. And rivals: transfers that contend with the
- * communication in the segment.
+ * of one device slow each other down while they really overlap. The multiprocessors that exchanges of experts take from
+ * what computing bounds meanwhile; the exchanges have theirs and keep their pace. And rivals: transfers that contend
+ * with the communication in the segment.
  *
  * Per device a walker follows the segment on the compute stream, but only while something disturbs it: otherwise one
  * event stands for the whole rest of the segment, and the parts that it has passed are caught up with when a gradient
@@ -42,11 +43,16 @@ static bool has_gradient(const pl_walker *walker) {
   return walker->gradient[0] != PL_NONE || walker->gradient[1] != PL_NONE;
 }
 
+/* Whether something on its other streams slows what it computes. */
+static bool is_beside(const pl_walker *walker) {
+  return has_gradient(walker) || walker->exchange != PL_NONE;
+}
+
 static void note_work_start(pl_engine *engine, const pl_task *record, uint32_t task) {
   bool is_disturbed = false;
   for (uint32_t member = 0; member < record->n_streams; member++) {
     const pl_walker *walker = walker_of(engine, record, member);
-    is_disturbed |= has_gradient(walker) || walker->n_rivals > 0;
+    is_disturbed |= is_beside(walker) || walker->n_rivals > 0;
   }
   for (uint32_t member = 0; member < record->n_streams; member++) {
     pl_walker *walker = walker_of(engine, record, member);
@@ -83,12 +89,23 @@ static void note_gradient_start(pl_engine *engine, const pl_task *record, uint32
     overlap->transfers[streams[0]] = (pl_gradient_transfer){.task = task, .network_slot = network_slot, .speed = 1.0};
 }
 
+/* An exchange of experts that starts, and PL_NONE where it ends. */
+static void note_exchange(pl_engine *engine, const pl_task *record, uint32_t task) {
+  for (uint32_t member = 0; member < record->n_streams; member++) {
+    pl_walker *walker = walker_of(engine, record, member);
+    if (!walker->is_crowded) continue;
+    walker->exchange = task;
+    if (walker->task != PL_NONE) mark(engine->overlap, device_of(engine, walker));
+  }
+}
+
 void pl_overlap_note_start(pl_engine *engine, uint32_t task, uint32_t network_slot) {
   uint32_t row = pl_graph_row(engine->graph, task);
   const pl_task *record = &engine->tasks[row];
   uint8_t concerns = engine->overlap->concerns[row];
   if ((concerns & PL_CONCERN_WORK) != 0) note_work_start(engine, record, task);
   if ((concerns & PL_CONCERN_GRADIENT) != 0) note_gradient_start(engine, record, task, network_slot);
+  if ((concerns & PL_CONCERN_EXCHANGE) != 0) note_exchange(engine, record, task);
   if ((concerns & PL_CONCERN_RIVAL) != 0) note_rival(engine, record, 1);
 }
 
@@ -99,6 +116,7 @@ void pl_overlap_note_finish(pl_engine *engine, uint32_t task) {
   pl_overlap *overlap = engine->overlap;
   uint8_t concerns = overlap->concerns[row];
   if ((concerns & PL_CONCERN_RIVAL) != 0) note_rival(engine, record, UINT32_MAX);
+  if ((concerns & PL_CONCERN_EXCHANGE) != 0) note_exchange(engine, record, PL_NONE);
   if ((concerns & (PL_CONCERN_WORK | PL_CONCERN_GRADIENT)) == 0) return;
   for (uint32_t member = 0; member < record->n_streams; member++) {
     const pl_stream *stream = &engine->graph->streams[streams[member]];
@@ -107,7 +125,7 @@ void pl_overlap_note_finish(pl_engine *engine, uint32_t task) {
     if (stream->kind == PL_STREAM_COMPUTE && walker->task == task) {
       walker->task = PL_NONE;
       walker->walked = false;
-      if (has_gradient(walker)) mark(overlap, stream->device);
+      if (is_beside(walker)) mark(overlap, stream->device);
     } else if (which >= 0 && walker->gradient[which] == task) {
       walker->gradient[which] = PL_NONE;
       mark(overlap, stream->device);
@@ -357,23 +375,32 @@ static pl_ticks quiet_until(const pl_engine *engine, const pl_walker *walker) {
 
 /* What may happen to a segment before it is looked at again. */
 typedef struct outlook {
-  bool overlaps; /* gradients of a member are under way: every part may have another speed */
+  bool overlaps; /* gradients or an exchange of a member are under way: every part may have another speed */
   bool has_rivals;
   bool together; /* all members are in the same part, and will be as long as nothing overlaps */
 } outlook;
 
 static outlook outlook_of(const pl_engine *engine, const pl_task *record, const pl_walker *first) {
-  outlook found = {.has_rivals = first->n_rivals > 0, .overlaps = has_gradient(first)};
+  outlook found = {.has_rivals = first->n_rivals > 0, .overlaps = is_beside(first)};
   for (uint32_t member = 1; member < record->n_streams; member++)
-    found.overlaps |= has_gradient(walker_of(engine, record, member));
+    found.overlaps |= is_beside(walker_of(engine, record, member));
   return found;
+}
+
+/* By how much longer what is under way beside the part lets it take. */
+static double slowdown_of(const pl_engine *engine, const pl_walker *walker, uint32_t device) {
+  const pl_part *part = &engine->graph->parts[walker->part];
+  double slowdown = 1.0;
+  if (has_gradient(walker) && part->computes) slowdown = 1 + engine->graph->devices[device].overlap_compute;
+  if (walker->exchange != PL_NONE && part->is_crowded) slowdown *= 1 + engine->graph->devices[device].overlap_exchange;
+  return slowdown;
 }
 
 /* Speed and date of one member, which is in a part. One event is enough for all members while they are together. */
 static void settle_member(pl_engine *engine, pl_walker *walker, uint32_t member, const outlook *ahead, pl_ticks now) {
   uint32_t device = device_of(engine, walker);
   bool computes = engine->graph->parts[walker->part].computes, slows = has_gradient(walker) && computes;
-  change_speed(walker, now, slows ? 1 + engine->graph->devices[device].overlap_compute : 1.0);
+  change_speed(walker, now, slowdown_of(engine, walker, device));
   pl_ticks date = walker->part_finish;
   if (ahead->together)
     date = ahead->has_rivals ? quiet_until(engine, walker) : pl_later(walker->part_finish, walker->rest);

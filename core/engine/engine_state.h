@@ -32,18 +32,20 @@ enum { PL_GRADIENT_STREAMS = 2 };
 
 /* The compute stream of a device whose segments can be disturbed: by the overlap factor, while something runs on its
  * gradient streams, or by rivals of the communication in its segments. While `walked` is false only `task`, `gradient`,
- * `n_rivals` and the flags mean anything: nothing has been disturbed and no part looked at. */
+ * `exchange`, `n_rivals` and the flags mean anything: nothing has been disturbed and no part looked at. */
 typedef struct pl_walker {
   uint32_t task;                          /* work on the compute stream, PL_NONE = none */
   uint32_t stream;                        /* the compute stream; holds while there is a task */
   uint32_t gradient[PL_GRADIENT_STREAMS]; /* tasks on the gradient streams, PL_NONE = none */
-  uint32_t n_rivals;                      /* transfers under way that contend with the communication in its segments */
-  bool acts;                              /* a gamma of this device is above zero */
-  bool contends;                          /* segments of this device have communication with rivals */
-  bool flows;  /* the current part is on the network; said of the first member of a joint segment */
-  bool waits;  /* of a joint segment: has got to the current part, a communication that others have not */
-  bool walked; /* the fields below hold */
-  bool dirty;  /* in the list of devices to be looked at when the tick ends */
+  uint32_t exchange; /* the task on the stream of experts, where its device is crowded; else PL_NONE */
+  uint32_t n_rivals; /* transfers under way that contend with the communication in its segments */
+  bool acts;         /* a gamma of this device is above zero */
+  bool is_crowded;   /* its overlap_exchange is */
+  bool contends;     /* segments of this device have communication with rivals */
+  bool flows;        /* the current part is on the network; said of the first member of a joint segment */
+  bool waits;        /* of a joint segment: has got to the current part, a communication that others have not */
+  bool walked;       /* the fields below hold */
+  bool dirty;        /* in the list of devices to be looked at when the tick ends */
   bool slows[PL_GRADIENT_STREAMS]; /* counted in n_slowing of the gradient transfer */
   uint32_t part, end_part;
   pl_ticks part_start, part_finish;
@@ -70,7 +72,8 @@ typedef struct pl_gradient_transfer {
 enum {
   PL_CONCERN_WORK = 1,     /* work on the compute stream of a device whose segments can be disturbed */
   PL_CONCERN_GRADIENT = 2, /* is on a gradient stream of a device whose factor acts */
-  PL_CONCERN_RIVAL = 4     /* a transfer that contends with segments */
+  PL_CONCERN_RIVAL = 4,    /* a transfer that contends with segments */
+  PL_CONCERN_EXCHANGE = 8  /* is on the stream of experts of a device that it crowds */
 };
 
 typedef struct pl_overlap {

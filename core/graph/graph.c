@@ -156,6 +156,7 @@ static void digest_devices(pl_digest *digest, const pl_graph *graph) {
     pl_digest_u64(digest, (uint64_t)device->device << 32 | device->multiplicity);
     pl_digest_f64(digest, device->overlap_compute);
     pl_digest_f64(digest, device->overlap_communication);
+    if (device->overlap_exchange > 0) pl_digest_f64(digest, device->overlap_exchange);
     pl_digest_u64(digest, (uint64_t)device->resident_bytes);
   }
   for (uint32_t at = 0; at < graph->n_streams; at++)
@@ -167,7 +168,8 @@ static void digest_tables(pl_digest *digest, const pl_graph *graph) {
     pl_digest_u64(digest, (uint64_t)graph->segments[at].first_part << 32 | graph->segments[at].n_parts);
   for (uint32_t at = 0; at < graph->n_parts; at++) {
     pl_digest_u64(digest, (uint64_t)graph->parts[at].ticks);
-    pl_digest_u64(digest, (uint64_t)graph->parts[at].category << 32 | graph->parts[at].computes);
+    pl_digest_u64(digest, (uint64_t)graph->parts[at].category << 32 | graph->parts[at].computes |
+                              (uint64_t)graph->parts[at].is_crowded << 1);
     if (graph->parts[at].transfers) {
       pl_digest_u64(digest, graph->parts[at].spec);
       pl_digest_f64(digest, graph->parts[at].size_bytes);

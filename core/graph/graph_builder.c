@@ -117,8 +117,8 @@ uint32_t pl_graph_builder_n_tasks(const pl_graph_builder *builder) {
 uint32_t pl_graph_builder_device(pl_graph_builder *builder, const pl_graph_device *device) {
   if (!ROOM(builder, devices, builder->n_devices, 1) || !ROOM(builder, device_streams, builder->n_devices, 1))
     return PL_NONE;
-  if (!(device->overlap_compute >= 0 && device->overlap_communication >= 0) || isinf(device->overlap_compute) ||
-      isinf(device->overlap_communication))
+  if (!(device->overlap_compute >= 0 && device->overlap_communication >= 0 && device->overlap_exchange >= 0) ||
+      isinf(device->overlap_compute) || isinf(device->overlap_communication) || isinf(device->overlap_exchange))
     return refuse_value(builder, "has yet to come, but a device before it has an overlap factor below zero");
   builder->devices[builder->n_devices] = *device;
   for (uint32_t kind = 0; kind < PL_STREAM_KIND_COUNT; kind++)

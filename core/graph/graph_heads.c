@@ -139,7 +139,8 @@ static bool are_specs_alike(comparing *own, uint32_t a, uint32_t b) {
 }
 
 static bool are_parts_alike(comparing *own, const pl_part *a, const pl_part *b) {
-  if (a->ticks != b->ticks || a->category != b->category || a->computes != b->computes || a->transfers != b->transfers)
+  if (a->ticks != b->ticks || a->category != b->category || a->computes != b->computes ||
+      a->is_crowded != b->is_crowded || a->transfers != b->transfers)
     return false;
   return !a->transfers || (a->size_bytes == b->size_bytes && are_specs_alike(own, a->spec, b->spec));
 }
@@ -237,7 +238,8 @@ static bool are_devices_alike(const pl_graph *a, const pl_graph *b) {
   if (a->n_devices != b->n_devices) return false;
   for (uint32_t device = 0; device < a->n_devices; device++)
     if (a->devices[device].overlap_compute != b->devices[device].overlap_compute ||
-        a->devices[device].overlap_communication != b->devices[device].overlap_communication)
+        a->devices[device].overlap_communication != b->devices[device].overlap_communication ||
+        a->devices[device].overlap_exchange != b->devices[device].overlap_exchange)
       return false;
   return true;
 }

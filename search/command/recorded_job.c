@@ -46,6 +46,7 @@ void pl_recorded_job(char **words, int n, char **kept, int *n_kept) {
                                       "-s",
                                       "--bucket-bytes",
                                       "--pipeline-sends",
+                                      "--exchange-sms",
                                       "--op-profile",
                                       "--collective-profile",
                                       "--site",

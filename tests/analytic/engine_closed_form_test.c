@@ -204,6 +204,43 @@ static void no_factor_no_effect(void **state) {
   assert_int_equal(result.n_events, 3); /* nothing was walked */
 }
 
+/* Beside an exchange of experts what computing bounds has S - t of S multiprocessors: e = t / (S - t). Two parts of W
+ * ticks, of which computing bounds the first or both, and an exchange of C ticks. If it bounds both and the exchange
+ * ends first, the segment ends at 2 W + C e / (1 + e); if the first alone, at 2 W + W e once C passes W (1 + e). The
+ * exchange keeps its pace. With gradients beside it as well the factors multiply. */
+static void exchanges_take_multiprocessors(void **state) {
+  (void)state;
+  const double e = 132.0 / (132 - 20) - 1, g = 0.1;
+  static const struct {
+    bool second;
+    double exchange, reduction;
+  } cases[] = {{true, 700000, 0}, {false, 1800000, 0}, {true, 0, 0}, {true, 700000, 700000}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    pl_graph_builder *builder = pl_graph_builder_take(&arena, PL_STREAMS_IN_ORDER);
+    const pl_graph_device device = {.multiplicity = 1, .overlap_compute = g, .overlap_exchange = e};
+    pl_part parts[] = {{.ticks = 1000000, .category = PL_CATEGORY_FORWARD, .computes = true, .name = PL_NONE},
+                       {.ticks = 1000000, .category = PL_CATEGORY_FORWARD, .computes = true, .name = PL_NONE}};
+    parts[0].is_crowded = true;
+    parts[1].is_crowded = cases[i].second;
+    pl_graph_builder_device(builder, &device);
+    pl_graph_builder_transfers(builder, &table);
+    uint32_t expert = pl_graph_builder_stream(builder, 0, PL_STREAM_EXPERT);
+    uint32_t gradient = pl_graph_builder_stream(builder, 0, PL_STREAM_GRADIENT);
+    pl_graph_builder_work(builder, pl_graph_builder_segment(builder, parts, 2),
+                          pl_graph_builder_stream(builder, 0, PL_STREAM_COMPUTE), PL_NONE, PL_NONE, 0);
+    uint32_t exchange =
+        pl_graph_builder_transfer(builder, 0, cases[i].exchange, PL_CATEGORY_EXPERT, &expert, 1, PL_NONE, 0);
+    if (cases[i].reduction > 0)
+      pl_graph_builder_transfer(builder, 0, cases[i].reduction, PL_CATEGORY_DATA, &gradient, 1, PL_NONE, 0);
+    pl_engine_result result = run(builder);
+    double slowdown = (1 + e) * (cases[i].reduction > 0 ? 1 + g : 1);
+    double ends = cases[i].second ? 2e6 + cases[i].exchange * (slowdown - 1) / slowdown : 2e6 + 1e6 * e;
+    assert_int_equal(result.finish[exchange], llrint(cases[i].exchange));
+    assert_in_range(result.finish[0], (uint64_t)llrint(ends) - 1, (uint64_t)llrint(ends) + 1);
+    assert_int_equal(result.spent[PL_CATEGORY_FORWARD], result.finish[0]);
+  }
+}
+
 /* While a part that does not compute runs, neither slows the other: compute 0..100, communication 100..300 inside
  * the segment, gradient 100 bytes from tick 150 on: it ends at 250 untouched, and the segment at 300 + 100. */
 static void communication_parts_do_not_overlap(void **state) {
@@ -371,6 +408,7 @@ int main(void) {
       ENGINE_TEST(compute_ends_first),
       ENGINE_TEST(overlap_begins_late),
       ENGINE_TEST(no_factor_no_effect),
+      ENGINE_TEST(exchanges_take_multiprocessors),
       ENGINE_TEST(communication_parts_do_not_overlap),
       ENGINE_TEST(slowest_member_counts),
       ENGINE_TEST(collectives_are_charged_to_whom_they_stop),

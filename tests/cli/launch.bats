@@ -102,6 +102,25 @@ S
   refuses "what is explained as a program is not read from launch files" explain --as-program --from "$dir/explained.sh" --platform "$platform"
 }
 
+@test "a dispatcher of tokens and the multiprocessors that it takes are taken" {
+  local job=(--platform dgx-h100:2 --model mixtral-8x7b --gbs 64 --strategy pp=1,dp=16,tmp=1,mbs=1,ep=8,zero=1,ep_overlap=1)
+  "$PACELINE" launch "${job[@]}" --as megatron -o "$dir/moe.sh" >/dev/null
+  # shellcheck disable=SC2317
+  takes() { "$PACELINE" simulate --from "$1" --platform dgx-h100:2 "${@:2}" | sed -n 's/^exchanges take *//p'; }
+  [[ $(takes "$dir/moe.sh") == "16 of 132 multiprocessors"* ]]
+  sed 's/--moe-token-dispatcher-type alltoall/--moe-token-dispatcher-type flex/' "$dir/moe.sh" >"$dir/flex.sh"
+  [[ $(takes "$dir/flex.sh") == "20 of 132 multiprocessors"* ]]
+  sed 's/type flex/type flex --moe-flex-dispatcher-backend hybridep/' "$dir/flex.sh" >"$dir/hybrid.sh"
+  [[ $(takes "$dir/hybrid.sh") == "16 of 132 multiprocessors"* ]]
+  sed 's/type flex/type flex --moe-deepep-num-sms 24/' "$dir/flex.sh" >"$dir/deep.sh"
+  [[ $(takes "$dir/deep.sh") == "24 of 132 multiprocessors"* ]]
+  [[ $(takes "$dir/deep.sh" --exchange-sms 4) == "4 of 132 multiprocessors"* ]]
+  [[ -z $(takes "$dir/deep.sh" --exchange-sms 0) ]]
+  sed -i 's/--moe-deepep-num-sms 24/--moe-deepep-num-sms many/' "$dir/deep.sh"
+  refuses "$dir/deep.sh:" simulate --from "$dir/deep.sh" --platform dgx-h100:2
+  refuses "--exchange-sms 132: H100-SXM5-80GB has 132 multiprocessors" simulate --from "$dir/flex.sh" --platform dgx-h100:2 --exchange-sms 132
+}
+
 @test "a strategy that a file makes and that is refused: the setting that says so, and its line" {
   local job=(--platform dgx-h100:4 --model mixtral-8x7b --gbs 64 --strategy pp=1,dp=16,tmp=2,sp=1,mbs=1,ep=8,zero=1,ep_overlap=1)
   "$PACELINE" launch "${job[@]}" --as megatron -o "$dir/moe.sh" >/dev/null

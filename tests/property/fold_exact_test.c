@@ -290,12 +290,14 @@ typedef struct kind_of_case {
 } kind_of_case;
 
 /* One after the other, so that each has its cases; of every third the overlaps of tensor collectives and products, and
- * tokens sent once per node; of every second all that follows from it. */
+ * tokens sent once per node; of four of five multiprocessors that exchanges take; of every second all that follows from
+ * it. */
 static void choose_framework(uint64_t seed, const pl_strategy *strategy, pl_job *job, pl_arena *arena) {
   pl_framework *framework = PL_TAKE(arena, pl_framework, 1);
   assert_non_null(framework);
   *framework = *random_program_framework((uint32_t)(seed / 2), arena);
   if (seed % 3 == 0) framework->pipeline.overlaps_tensor = framework->pipeline.sends_tokens_per_node = true;
+  framework->pipeline.exchange_multiprocessors = (double)(seed % 5) * 8;
   if (seed % 2 == 0) pl_framework_apply(framework, job);
   if (strategy->cp > 1) job->flash = true;
   job->framework = framework;

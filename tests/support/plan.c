@@ -60,6 +60,7 @@ static void add_part(plan_maker *maker, uint32_t device, bool computes, uint32_t
   plan_task *task = add_task(plan, on_compute ? PL_TASK_WORK : PL_TASK_DELAY,
                              computes ? (pl_category)random_below(maker->random, 4) : PL_CATEGORY_TENSOR);
   task->computes = computes;
+  task->is_crowded = computes && random_below(maker->random, 2) == 0;
   task->group = group;
   task->part = part;
   task->ticks = some_ticks(maker->random);
@@ -89,6 +90,7 @@ static void add_segment(plan_maker *maker) {
   task->group = PL_NONE;
   task->computes = random_below(maker->random, 4) != 0;
   if (!task->computes) task->category = PL_CATEGORY_TENSOR;
+  task->is_crowded &= task->computes;
   task->peak_bytes = random_below(maker->random, 20);
   task->net_bytes = (int64_t)random_below(maker->random, 20) - 10;
   if (task->net_bytes > task->peak_bytes) task->net_bytes = task->peak_bytes;
@@ -112,9 +114,11 @@ static void compute_part(plan_maker *maker, const uint32_t *devices, uint32_t n_
   test_plan *plan = maker->plan;
   pl_ticks ticks = some_ticks(maker->random);
   pl_category category = (pl_category)random_below(maker->random, 4);
+  bool is_crowded = random_below(maker->random, 2) == 0;
   for (uint32_t at = 0; at < n_devices; at++) {
     plan_task *task = add_task(plan, PL_TASK_WORK, category);
     task->computes = true;
+    task->is_crowded = is_crowded;
     task->group = maker->n_groups;
     task->part = part;
     task->ticks = ticks;
@@ -153,7 +157,9 @@ static void add_collective(plan_maker *maker, pl_stream_kind kind) {
   uint32_t earlier[2] = {some_earlier(maker), some_earlier(maker)};
   bool is_transfer = maker->options->transfers && random_below(maker->random, 4) != 0;
   plan_task *task = add_task(plan, is_transfer ? PL_TASK_TRANSFER : PL_TASK_DELAY,
-                             kind == PL_STREAM_GRADIENT ? PL_CATEGORY_DATA : PL_CATEGORY_TENSOR);
+                             kind == PL_STREAM_GRADIENT ? PL_CATEGORY_DATA
+                             : kind == PL_STREAM_EXPERT ? PL_CATEGORY_EXPERT
+                                                        : PL_CATEGORY_TENSOR);
   uint32_t id = plan->n_tasks - 1;
   for (uint32_t device = 0; device < plan->n_devices; device++) {
     if (random_below(maker->random, 2) == 0 && (task->n_streams > 0 || device + 1 < plan->n_devices)) continue;
@@ -218,6 +224,7 @@ void plan_make(test_plan *plan, const plan_options *options, uint64_t *random) {
     *device = (pl_graph_device){.device = at, .multiplicity = 1, .resident_bytes = random_below(random, 100)};
     device->overlap_compute = options->overlap ? gammas[random_below(random, 5)] : 0;
     device->overlap_communication = options->overlap ? gammas[random_below(random, 5)] : 0;
+    device->overlap_exchange = options->overlap ? gammas[random_below(random, 5)] : 0;
     if (uniform) device->overlap_communication = plan->devices[0].overlap_communication;
   }
   for (uint32_t at = 0; at < PLAN_SPECS; at++)
@@ -241,7 +248,7 @@ void plan_make(test_plan *plan, const plan_options *options, uint64_t *random) {
         add_segment(&maker);
       }
     } else if (kind < 8) {
-      add_collective(&maker, PL_STREAM_GRADIENT);
+      add_collective(&maker, options->overlap && random_below(random, 2) == 0 ? PL_STREAM_EXPERT : PL_STREAM_GRADIENT);
     } else if (kind < 9) {
       add_collective(&maker, PL_STREAM_FEATURE);
     } else {
@@ -261,8 +268,11 @@ static uint32_t build_work(const test_plan *plan, pl_graph_builder *builder, uin
   for (uint32_t at = first; at < end; at++) {
     const plan_task *own = &plan->tasks[at];
     if (end - first > 1 && own->part < n_parts) continue; /* of another member */
-    parts[n_parts++] =
-        (pl_part){.ticks = own->ticks, .category = (uint8_t)own->category, .computes = own->computes, .name = PL_NONE};
+    parts[n_parts++] = (pl_part){.ticks = own->ticks,
+                                 .category = (uint8_t)own->category,
+                                 .computes = own->computes,
+                                 .is_crowded = own->is_crowded,
+                                 .name = PL_NONE};
   }
   uint32_t effect = PL_NONE;
   if (task->peak_bytes != 0 || task->net_bytes != 0)

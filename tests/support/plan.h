@@ -14,7 +14,7 @@ enum { PLAN_TASKS = 160, PLAN_EDGES = 960, PLAN_DEVICES = 5, PLAN_SPECS = 4, PLA
 typedef struct plan_task {
   pl_task_kind kind;
   pl_category category;
-  bool computes;
+  bool computes, is_crowded;
   pl_ticks ticks;
   double size_bytes;
   uint32_t spec;
@@ -42,7 +42,7 @@ typedef struct plan_options {
   bool fusable;    /* groups, and nothing that could come between their tasks; no memory effects */
   bool on_compute; /* communication parts of groups are work on the compute stream, not delays on the feature stream */
   bool joint;      /* groups of several devices, too */
-  bool overlap;    /* overlap factors above zero */
+  bool overlap;    /* overlap factors above zero, exchanges of experts and what they slow */
   bool transfers;
 } plan_options;
 

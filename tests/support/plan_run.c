@@ -110,6 +110,8 @@ static void set_compute_speed(simulation *sim, uint32_t task, pl_ticks now) {
   for (uint32_t other = 0; other < sim->plan->n_tasks; other++)
     if (work->computes && runs_on(sim, other, device, PL_STREAM_GRADIENT))
       slowdown = 1 + sim->plan->devices[device].overlap_compute;
+  for (uint32_t other = 0; other < sim->plan->n_tasks && work->is_crowded; other++)
+    if (runs_on(sim, other, device, PL_STREAM_EXPERT)) slowdown *= 1 + sim->plan->devices[device].overlap_exchange;
   if (slowdown == sim->slowdown[task]) return;
   sim->remaining[task] = fmax(0, sim->remaining[task] - (double)(now - sim->updated[task]) / sim->slowdown[task]);
   sim->updated[task] = now;

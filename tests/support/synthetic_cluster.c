@@ -98,6 +98,7 @@ static pl_device_profile built_in_profile(const char *name, double scale) {
       .attention_efficiency = 0.5,
       .bandwidth_efficiency = 0.8,
       .launch_overhead_s = 4e-6,
+      .gemm.multiprocessors = 100, /* no fits: what exchanges take of them */
       .overlap_compute = 0.1,
       .overlap_communication = 0.1,
       .digest = scale < 1 ? 2 : 1,

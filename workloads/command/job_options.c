@@ -19,6 +19,7 @@ enum {
   KEY_ATTENTION,
   KEY_BUCKET,
   KEY_SENDS,
+  KEY_EXCHANGE_SMS,
   KEY_FRAMEWORK,
   KEY_OP_PROFILE,
   KEY_NETWORK,
@@ -53,6 +54,10 @@ static const struct argp_option option_table[] = {
     {"bucket-bytes", KEY_BUCKET, "SIZE", 0, "gradient bucket (default 25MB)", 1},
     {"pipeline-sends", KEY_SENDS, "FORM", 0,
      "split (default): each tensor rank sends its share and the receivers gather; or whole", 1},
+    {"exchange-sms", KEY_EXCHANGE_SMS, "N", 0,
+     "multiprocessors that exchanges of experts keep busy while something computes beside them (default: as the "
+     "framework has it)",
+     1},
     {"framework", KEY_FRAMEWORK, "NAME", 0,
      "what the training framework does: a name of workloads/frameworks/ or a file (default ideal: nothing waits, what "
      "can be one kernel is one, arithmetic as usual in mixed precision); options named beside it are stronger",
@@ -155,6 +160,7 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
   static const char *const kinds[] = {"flash", "unfused", NULL};
   pl_job_options *options = state->input;
   int chosen = 0;
+  int64_t number;
   switch (key) {
   case KEY_PLATFORM:
     options->platform_path = value;
@@ -192,6 +198,10 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     options->job.split_sends = chosen == 1;
     options->sends_are_given = true;
     return 0;
+  case KEY_EXCHANGE_SMS:
+    if (pl_parse_integer(value, "--exchange-sms", 0, INT32_MAX, &number, &options->error) == PL_OK)
+      options->exchange_sms = (double)number;
+    return 0;
   case KEY_FRAMEWORK:
     options->framework_choice = value;
     return 0;
@@ -226,6 +236,8 @@ const struct argp pl_job_options_argp = {.options = option_table, .parser = read
 
 void pl_job_options_init(pl_job_options *options) {
   *options = (pl_job_options){.job = {.dtype = PL_DTYPE_FP16, .flash = true, .bucket_bytes = 25e6, .split_sends = true},
+                              .exchange_sms = -1,
+                              .sends_tokens_per_node = -1,
                               .simulate = PL_SIMULATE_OPTIONS_DEFAULT};
 }
 
@@ -259,14 +271,29 @@ pl_code pl_job_options_adopt_collectives(pl_job_options *options, pl_arena *aren
   return PL_OK;
 }
 
+/* What is named beside the framework. */
+static void adopt_dispatcher(pl_job_options *options) {
+  if (options->exchange_sms < 0 && options->sends_tokens_per_node < 0) return;
+  if (options->job.framework != &options->framework)
+    options->framework = *pl_framework_or_ideal(options->job.framework);
+  options->job.framework = &options->framework;
+  if (options->exchange_sms >= 0) options->framework.pipeline.exchange_multiprocessors = options->exchange_sms;
+  if (options->sends_tokens_per_node >= 0)
+    options->framework.pipeline.sends_tokens_per_node = options->sends_tokens_per_node == 1;
+}
+
 pl_code pl_job_options_adopt_framework(pl_job_options *options, pl_arena *arena, pl_error *error) {
-  if (options->framework_choice == NULL) return PL_OK;
+  if (options->framework_choice == NULL) {
+    adopt_dispatcher(options);
+    return PL_OK;
+  }
   PL_TRY(pl_framework_load(options->framework_choice, arena, &options->framework, error));
   const pl_job given = options->job;
   pl_framework_apply(&options->framework, &options->job);
   if (options->attention_is_given) options->job.flash = given.flash;
   if (options->bucket_is_given) options->job.bucket_bytes = given.bucket_bytes;
   if (options->sends_are_given) options->job.split_sends = given.split_sends;
+  adopt_dispatcher(options);
   return PL_OK;
 }
 
@@ -351,9 +378,23 @@ static pl_code check_op_profile(const pl_job_options *options, const pl_model *m
                  cluster->profiles[0].name);
 }
 
+/* An exchange leaves something to compute on. */
+static pl_code check_exchange(const pl_job_options *options, const pl_cluster *cluster, pl_error *error) {
+  for (uint32_t i = 0; options->exchange_sms > 0 && i < cluster->n_profiles; i++) {
+    double all = cluster->profiles[i].gemm.multiprocessors;
+    if (all > 0 && options->exchange_sms >= all)
+      return pl_fail(error, PL_BAD_INPUT,
+                     "--exchange-sms %g: %s has %g multiprocessors, and computes beside exchanges on those that are "
+                     "left; DeepEP takes 20, NCCL 16",
+                     options->exchange_sms, cluster->profiles[i].name, all);
+  }
+  return PL_OK;
+}
+
 pl_code pl_job_options_complete(pl_job_options *options, const pl_model *model, const pl_cluster *cluster,
                                 pl_error *error) {
   PL_TRY(check_dtype(options, model, cluster, error));
+  PL_TRY(check_exchange(options, cluster, error));
   PL_TRY(check_op_profile(options, model, cluster, error));
   return check_products(options, cluster, error);
 }

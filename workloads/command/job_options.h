@@ -21,9 +21,11 @@ typedef struct pl_job_options {
   pl_framework framework;                   /* what job.framework points to once pl_job_options_adopt has run */
   pl_job_origin origin;                     /* of type, products and sequence length */
   bool attention_is_given, bucket_is_given, sends_are_given; /* on the command line: stronger than the framework */
-  const char *site_path;                                     /* --site; NULL = none */
-  pl_site site;                                              /* that, once pl_job_options_adopt has run */
-  bool must_fit;                                             /* --must-fit */
+  double exchange_sms;                                       /* --exchange-sms; negative = as the framework has it */
+  int sends_tokens_per_node; /* as a launch file's dispatcher does, 0 or 1; -1 = as the framework does */
+  const char *site_path;     /* --site; NULL = none */
+  pl_site site;              /* that, once pl_job_options_adopt has run */
+  bool must_fit;             /* --must-fit */
   pl_simulate_options simulate;
   pl_error error; /* first bad option */
 } pl_job_options;

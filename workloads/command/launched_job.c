@@ -38,6 +38,8 @@ static void adopt_job(pl_job_options *options, const pl_launch *launch) {
     job->flash = launch->flash == 1;
     options->attention_is_given = true;
   }
+  if (options->exchange_sms < 0) options->exchange_sms = launch->exchange_sms;
+  options->sends_tokens_per_node = launch->sends_tokens_per_node;
   if (options->framework_choice == NULL) options->framework_choice = launch->framework;
 }
 

@@ -165,6 +165,14 @@ static void print_memory(FILE *stream, const pl_simulate_report *report) {
   }
 }
 
+void pl_simulate_exchange_print(FILE *stream, const pl_cluster *cluster, const pl_framework *framework) {
+  double taken = pl_framework_or_ideal(framework)->pipeline.exchange_multiprocessors;
+  const pl_device_profile *first = &cluster->profiles[0];
+  if (taken <= 0 || pl_framework_crowding(framework, first) <= 0) return;
+  fprintf(stream, "exchanges take   %g of %u multiprocessors (%s) from what computes beside them\n", taken,
+          first->gemm.multiprocessors, first->name);
+}
+
 void pl_simulate_report_print(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *report) {
   pl_simulate_subject_print(stream, subject);
   pl_simulate_verdict_print(stream, subject, report);
@@ -182,6 +190,8 @@ void pl_simulate_report_print(FILE *stream, const pl_simulate_subject *subject, 
     pl_collective_entries_print(stream, &report->entries);
     fputc('\n', stream);
   }
+  if (pl_strategy_hides_tokens(subject->strategy))
+    pl_simulate_exchange_print(stream, subject->cluster, subject->job->framework);
   fprintf(stream,
           "simulated        %" PRIu32 " device classes for %" PRIu32 " devices, %" PRIu32 " transfer classes, %" PRId64
           " tasks\n",
@@ -271,6 +281,8 @@ static void put_way(pl_json *json, const pl_simulate_subject *subject) {
   pl_json_put_string(json, "attention", subject->job->flash ? "flash" : "unfused");
   pl_json_put_number(json, "bucket_bytes", subject->job->bucket_bytes);
   pl_json_put_string(json, "pipeline_sends", pl_send_form_names[subject->job->split_sends]);
+  double taken = pl_framework_or_ideal(subject->job->framework)->pipeline.exchange_multiprocessors;
+  if (taken > 0) pl_json_put_number(json, "exchange_sms", taken);
   if (way == NULL) return;
   const pl_collective_profile *profile = way->collective_profile;
   pl_json_put_string(json, "network", pl_network_names[way->network]);

@@ -28,6 +28,9 @@ typedef struct pl_simulate_subject {
   const pl_beside_result *beside;         /* likewise */
 } pl_simulate_subject;
 
+/* What exchanges of experts take from what computes beside them; nothing where they take nothing. */
+void pl_simulate_exchange_print(FILE *stream, const pl_cluster *cluster, const pl_framework *framework);
+
 /* The lines of a model with its job, and of a platform; which of its GPUs are idle, where any is. */
 /* `narrow_share` of the work of products in fp8 or NVFP4, of a job that asks for them. */
 void pl_simulate_model_print(FILE *stream, const pl_model *model, const pl_job *job, const pl_job_origin *origin,

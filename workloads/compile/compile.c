@@ -146,6 +146,13 @@ static void emit_epilogue(pl_compilation *state, pl_compile_crew *own) {
 
 /* ---- preparing a device class ---- */
 
+/* Of what runs beside exchanges of experts. */
+static double crowding_of(const pl_compilation *state, const pl_device_profile *profile) {
+  const pl_program *program = state->program;
+  if (!pl_strategy_hides_tokens(program->strategy)) return 0;
+  return pl_framework_crowding(program->job->framework, profile);
+}
+
 static uint32_t add_device(pl_compilation *state, const pl_device_class *class) {
   const pl_device_profile *profile = pl_cluster_profile(state->cluster, class->device);
   pl_resident_memory resident = pl_resident_memory_of(state->program, class->stage);
@@ -154,6 +161,7 @@ static uint32_t add_device(pl_compilation *state, const pl_device_class *class) 
                                   .multiplicity = class->multiplicity,
                                   .overlap_compute = ignore ? 0 : profile->overlap_compute,
                                   .overlap_communication = ignore ? 0 : profile->overlap_communication,
+                                  .overlap_exchange = ignore ? 0 : crowding_of(state, profile),
                                   .resident_bytes = (int64_t)pl_resident_bytes(&resident)};
   return pl_graph_builder_device(state->builder, &device);
 }
@@ -202,6 +210,7 @@ static bool take_pieces(pl_compilation *state, pl_compile_crew *own) {
                               .options = state->options,
                               .device = class,
                               .profile = pl_cluster_profile(state->cluster, class->device),
+                              .is_crowded = crowding_of(state, pl_cluster_profile(state->cluster, class->device)) > 0,
                               .builder = state->builder,
                               .scratch = &state->scratch,
                               .arena = state->arena};

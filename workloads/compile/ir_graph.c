@@ -165,7 +165,7 @@ static pl_code add_step(pl_ir_graphing *own) {
   if (step == 0 || own->now->class->update == PL_IR_NONE) return PL_OK;
   for (uint32_t p = 0; p < own->cluster->n_profiles; p++)
     ticks[p] = step;
-  return pl_ir_graph_part(own, PL_CATEGORY_HOST, ticks, pl_ir_graph_label(own, "step"), NULL)
+  return pl_ir_graph_part(own, PL_CATEGORY_HOST, ticks, NULL, pl_ir_graph_label(own, "step"), NULL)
              ? PL_OK
              : pl_ir_graph_no_memory(own);
 }
@@ -224,7 +224,9 @@ static void add_device(pl_ir_graphing *own, uint32_t place, uint32_t multiplicit
   const pl_graph_device made = {.device = place,
                                 .multiplicity = multiplicity,
                                 .overlap_compute = ignore ? 0 : profile->overlap_compute,
-                                .overlap_communication = ignore ? 0 : profile->overlap_communication};
+                                .overlap_communication = ignore ? 0 : profile->overlap_communication,
+                                .overlap_exchange =
+                                    ignore || !own->is_crowded ? 0 : pl_framework_crowding(own->framework, profile)};
   pl_graph_builder_device(own->builder, &made);
 }
 
@@ -299,6 +301,7 @@ static pl_code begin(pl_ir_graphing *own) {
                                 .routing = own->routing,
                                 .token_bytes = own->token_bytes,
                                 .overlaps_tensor = own->overlaps_tensor,
+                                .is_crowded = own->is_crowded,
                                 .kernel = own->kernel,
                                 .prices = own->prices,
                                 .again = own->again,
@@ -429,6 +432,7 @@ pl_code pl_ir_graph_maker_take(const pl_cluster *cluster, const pl_ir_module *mo
     own->transfers.tokens = (pl_token_choice){own->routing.k, own->routing.groups, own->routing.chosen_groups};
   pl_ir_element narrow = narrow_element(module);
   if (own->framework->pipeline.sends_tokens_fp8 && narrow != PL_IR_ELEMENT_COUNT) own->token_bytes = PL_FP8_TOKEN_BYTES;
+  own->is_crowded = own->framework->pipeline.exchange_multiprocessors > 0 && joins_steps(module);
   /* Not in NVFP4, as of tuples (workloads/lower/block_program.c). */
   own->overlaps_tensor =
       own->framework->pipeline.overlaps_tensor && module->level == PL_IR_KERNELS && narrow != PL_IR_F4;

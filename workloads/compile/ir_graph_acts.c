@@ -17,7 +17,7 @@ static void depends(pl_ir_graphing *own, uint32_t task, uint32_t d, const uint32
 
 static bool same_part(const pl_part *a, const pl_part *b) {
   return a->ticks == b->ticks && a->category == b->category && a->name == b->name && a->transfers == b->transfers &&
-         a->spec == b->spec && a->size_bytes == b->size_bytes;
+         a->is_crowded == b->is_crowded && a->spec == b->spec && a->size_bytes == b->size_bytes;
 }
 
 static uint64_t hash_of_parts(const pl_part *parts, uint32_t n) {

@@ -352,7 +352,7 @@ static pl_code copy_gathered(pl_ir_graphing *own, const pl_ir_meeting *meeting, 
     ticks[p] =
         pl_ticks_from_s(pl_gathered_copy_cost(&own->cluster->profiles[p], 4 * meeting->bytes, n_copies, 0).time_s);
   uint32_t name = pl_ir_graph_label(own, "copy what was gathered");
-  return pl_ir_graph_part(own, PL_CATEGORY_DATA, ticks, name, NULL) ? PL_OK : pl_ir_graph_no_memory(own);
+  return pl_ir_graph_part(own, PL_CATEGORY_DATA, ticks, NULL, name, NULL) ? PL_OK : pl_ir_graph_no_memory(own);
 }
 
 pl_code pl_ir_graph_send_gathers(pl_ir_graphing *own) {

@@ -160,5 +160,5 @@ pl_code pl_ir_graph_wait_for_host(pl_ir_graphing *own, int32_t function) {
       own->late_ticks[p] += (pl_ticks)own->times * ticks[p];
   }
   uint32_t name = pl_ir_graph_label(own, "host");
-  return pl_ir_graph_part(own, PL_CATEGORY_HOST, ticks, name, NULL) ? PL_OK : pl_ir_graph_no_memory(own);
+  return pl_ir_graph_part(own, PL_CATEGORY_HOST, ticks, NULL, name, NULL) ? PL_OK : pl_ir_graph_no_memory(own);
 }

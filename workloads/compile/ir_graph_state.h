@@ -39,6 +39,7 @@ typedef struct pl_ir_price {
   pl_ticks *ticks;
   pl_op kernel;
   uint8_t *sources;           /* pl_cost_source, likewise */
+  uint8_t *bounds;            /* pl_cost_bound, likewise */
   const pl_ir_origin *origin; /* all this, where names are asked for */
   uint64_t n_runs;            /* on each device of the class that is made */
   uint64_t n_on_all;          /* on all its devices together */
@@ -260,6 +261,7 @@ typedef struct pl_ir_graphing {
   const pl_framework *framework;
   pl_ir_routing routing; /* of the module */
   bool overlaps_tensor;  /* collectives of the tensor group run beside products */
+  bool is_crowded;       /* exchanges of experts, beside which something computes, take multiprocessors from it */
   double token_bytes;    /* of a number that goes to experts; 0: as its type has it */
   int32_t kernel;        /* row */
   bool updates;          /* the launch of this class's optimizer step is counted */
@@ -347,9 +349,10 @@ pl_code pl_ir_graph_await(pl_ir_graphing *own, pl_ir_arrival *value);
 const bool *pl_ir_graph_again(pl_ir_graphing *own, int32_t function);
 /* An op's price; NULL: no memory. Of the function and pass that run. */
 const pl_ir_price *pl_ir_graph_price(pl_ir_graphing *own, const pl_ir_op *op);
-/* A stretch of time more, by profile; `origin` NULL: it is no kernel. False: no memory. */
-bool pl_ir_graph_part(pl_ir_graphing *own, pl_category category, const pl_ticks *ticks, uint32_t name,
-                      const pl_ir_origin *origin);
+/* A stretch of time more, by profile; `bounds` NULL: computing bounds it nowhere; `origin` NULL: it is no kernel.
+ * False: no memory. */
+bool pl_ir_graph_part(pl_ir_graphing *own, pl_category category, const pl_ticks *ticks, const uint8_t *bounds,
+                      uint32_t name, const pl_ir_origin *origin);
 
 /* ---- ir_graph_spending.c: what a class computed, as its list was made ---- */
 /* Behind its list: FLOPs, and what options->spendings asks for. */

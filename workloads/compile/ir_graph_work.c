@@ -22,12 +22,10 @@ const bool *pl_ir_graph_again(pl_ir_graphing *own, int32_t function) {
 /* Of an op that nobody has asked for before. */
 static __attribute__((noinline)) pl_ir_price *find_price(pl_ir_graphing *own, const pl_ir_op *op, pl_ir_price *price) {
   pl_ticks *ticks = PL_TAKE(own->arena, pl_ticks, own->cluster->n_profiles);
-  uint8_t *sources = PL_TAKE(own->arena, uint8_t, own->cluster->n_profiles), *bounds = NULL;
+  uint8_t *sources = PL_TAKE(own->arena, uint8_t, own->cluster->n_profiles);
+  uint8_t *bounds = PL_TAKE(own->arena, uint8_t, own->cluster->n_profiles);
   pl_ir_origin *origin = NULL;
-  if (own->options->names) {
-    bounds = PL_TAKE(own->arena, uint8_t, own->cluster->n_profiles);
-    origin = PL_TAKE(own->arena, pl_ir_origin, 1);
-  }
+  if (own->options->names) origin = PL_TAKE(own->arena, pl_ir_origin, 1);
   if (own->arena->failed) return NULL;
   pl_category category = own->category;
   if (category == PL_CATEGORY_BACKWARD) {
@@ -40,7 +38,8 @@ static __attribute__((noinline)) pl_ir_price *find_price(pl_ir_graphing *own, co
                          .is_update = pl_ir_attribute_find(op, "moves") != NULL,
                          .name = name,
                          .ticks = ticks,
-                         .sources = sources};
+                         .sources = sources,
+                         .bounds = bounds};
   for (uint32_t p = 0; p < own->cluster->n_profiles; p++) {
     pl_op_time time;
     if (!time_of(own, &own->cluster->profiles[p], op, category, &price->kernel, &time)) continue;
@@ -48,7 +47,7 @@ static __attribute__((noinline)) pl_ir_price *find_price(pl_ir_graphing *own, co
     price->flops = price->kernel.flops;
     ticks[p] = pl_ticks_from_s(time.time_s);
     sources[p] = (uint8_t)time.source;
-    if (bounds != NULL) bounds[p] = (uint8_t)time.bound;
+    bounds[p] = (uint8_t)time.bound;
   }
   if (origin != NULL)
     *origin = (pl_ir_origin){.kernel = price->kernel, .ticks = ticks, .sources = sources, .bounds = bounds};
@@ -81,8 +80,8 @@ static uint32_t name_of(pl_ir_graphing *own, const pl_ir_op *op, const char *oth
 }
 
 /* One more part on every profile; `ticks` by profile. */
-bool pl_ir_graph_part(pl_ir_graphing *own, pl_category category, const pl_ticks *ticks, uint32_t name,
-                      const pl_ir_origin *origin) {
+bool pl_ir_graph_part(pl_ir_graphing *own, pl_category category, const pl_ticks *ticks, const uint8_t *bounds,
+                      uint32_t name, const pl_ir_origin *origin) {
   uint32_t room = own->room_parts;
   if (own->options->names) {
     own->origins = (const pl_ir_origin **)pl_arena_grown(own->arena, (const void *)own->origins, own->n_parts, 1,
@@ -96,7 +95,12 @@ bool pl_ir_graph_part(pl_ir_graphing *own, pl_category category, const pl_ticks 
         (pl_part *)pl_arena_grown(own->arena, own->parts[p], own->n_parts, 1, sizeof(pl_part), &own->room_parts);
     if (own->parts[p] == NULL) return false;
     own->parts[p][own->n_parts] =
-        (pl_part){.ticks = ticks[p], .category = (uint8_t)category, .computes = true, .name = name, .spec = PL_NONE};
+        (pl_part){.ticks = ticks[p],
+                  .category = (uint8_t)category,
+                  .computes = true,
+                  .is_crowded = own->is_crowded && bounds != NULL && bounds[p] == PL_BOUND_COMPUTE,
+                  .name = name,
+                  .spec = PL_NONE};
   }
   own->n_parts++;
   return true;
@@ -108,7 +112,7 @@ static bool launch_update(pl_ir_graphing *own, uint32_t name) {
   for (uint32_t p = 0; p < own->cluster->n_profiles; p++)
     ticks[p] = pl_ticks_from_s(pl_optimizer_cost(&own->cluster->profiles[p], 1, 0).time_s);
   own->updates = true;
-  return pl_ir_graph_part(own, own->category, ticks, name, NULL);
+  return pl_ir_graph_part(own, own->category, ticks, NULL, name, NULL);
 }
 
 bool pl_ir_graph_compute(pl_ir_graphing *own, const pl_ir_op *op) {
@@ -117,7 +121,8 @@ bool pl_ir_graph_compute(pl_ir_graphing *own, const pl_ir_op *op) {
   if (!price->computes) return true;
   uint32_t name = own->options->names ? name_of(own, op, price->name) : PL_NONE;
   if (price->is_update && !own->updates && !launch_update(own, name)) return false;
-  if (!pl_ir_graph_part(own, (pl_category)price->kernel.category, price->ticks, name, price->origin)) return false;
+  if (!pl_ir_graph_part(own, (pl_category)price->kernel.category, price->ticks, price->bounds, name, price->origin))
+    return false;
   if (own->noted != NULL) return pl_ir_graph_note_run(own, price);
   uint64_t n_on_all = pl_ir_graph_present(own) * own->times;
   own->made->n_kernels += n_on_all;

@@ -159,13 +159,18 @@ static uint32_t make_origin(const gathering *state, const pl_origin *origin) {
   return state->origins == NULL ? PL_NONE : pl_origins_make(state->context->options->origins, origin);
 }
 
-static void add_computing(gathering *state, pl_ticks ticks, uint8_t category, const char *name, uint32_t made) {
-  const pl_part part = {.ticks = ticks, .category = category, .computes = true, .name = name_of(state, name)};
+static void add_computing(gathering *state, pl_ticks ticks, uint8_t category, uint8_t bound, const char *name,
+                          uint32_t made) {
+  const pl_part part = {.ticks = ticks,
+                        .category = category,
+                        .computes = true,
+                        .is_crowded = state->context->is_crowded && bound == PL_BOUND_COMPUTE,
+                        .name = name_of(state, name)};
   add_part(state, &part, PL_NONE, made);
 }
 
 static void add_work(gathering *state, const pl_origin *origin) {
-  add_computing(state, pl_ticks_from_s(origin->cost.time_s), origin->category, origin->name,
+  add_computing(state, pl_ticks_from_s(origin->cost.time_s), origin->category, origin->cost.bound, origin->name,
                 make_origin(state, origin));
 }
 
@@ -270,12 +275,12 @@ static void add_op(gathering *state, const pl_block_program *block, const pl_ins
   const pl_op_time *plain = &context->prices->times[block->block_class][pass][i];
   if (context->scales == NULL) { /* a sweep's case */
     uint32_t place = ((uint32_t)block->block_class * PL_PASS_COUNT + (uint32_t)pass) * 32 + i;
-    add_computing(state, context->prices->ticks[block->block_class][pass][i], op->category, op->name,
+    add_computing(state, context->prices->ticks[block->block_class][pass][i], op->category, plain->bound, op->name,
                   pl_origins_of_op(origins, op, (int8_t)block->kind, plain, place));
     return;
   }
   const pl_op_time cost = pl_block_scaled_cost(*plain, context->scales, block->block_class, op);
-  add_computing(state, pl_ticks_from_s(cost.time_s), op->category, op->name,
+  add_computing(state, pl_ticks_from_s(cost.time_s), op->category, cost.bound, op->name,
                 pl_origins_make_of_op(origins, op, (int8_t)block->kind, &cost));
 }
 

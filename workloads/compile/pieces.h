@@ -63,6 +63,7 @@ typedef struct pl_piece_context {
   const pl_device_profile *profile;
   const pl_block_prices *prices;     /* of the program's blocks on that profile */
   const pl_block_scale (*scales)[2]; /* by class of blocks and pass; NULL: nothing was measured */
+  bool is_crowded;                   /* exchanges of experts take multiprocessors from what runs beside them */
   double late_s;                     /* by how much the host is late in the pass (workloads/compile/host_floor.h) */
   pl_graph_builder *builder;
   pl_piece_scratch *scratch;

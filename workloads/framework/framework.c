@@ -126,6 +126,7 @@ static const switch_row switches[] = {
     {"communication", "overlaps_tensor", SWITCH_FLAG, AT(pipeline.overlaps_tensor), NULL, 0},
     {"communication", "sends_tokens_per_node", SWITCH_FLAG, AT(pipeline.sends_tokens_per_node), NULL, 0},
     {"communication", "sends_tokens_fp8", SWITCH_FLAG, AT(pipeline.sends_tokens_fp8), NULL, 0},
+    {"communication", "exchange_multiprocessors", SWITCH_NUMBER, AT(pipeline.exchange_multiprocessors), NULL, 0},
     {"communication", "overlaps_gradients", SWITCH_FLAG, AT(gradients.overlaps_gradients), NULL, 0},
     {"communication", "gather_unit", SWITCH_WORD, AT(gathers.gather_unit), unit_words, 0},
     {"communication", "reduces_whole", SWITCH_FLAG, AT(gradients.reduces_whole), NULL, 0},

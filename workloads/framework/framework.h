@@ -181,10 +181,11 @@ typedef struct pl_framework {
     bool overlaps_tensor; /* with sequence parallelism, collectives of dense layers run beside the matrix product that
                              they feed or are fed by, or the next one */
     bool sends_tokens_per_node; /* to the nodes of their experts once each, and copied there (DeepEP, HybridEP) */
-    bool sends_tokens_fp8;   /* where products are in fp8: tokens go to their experts, and gradients of answers back to
-                                them, in 8 bits; answers and gradients of tokens in 16 */
-    int assign;              /* default of the strategy's `assign`: recipe PL_ASSIGN_UNIFORM + assign */
-    bool splits_sends;       /* default of --pipeline-sends */
+    bool sends_tokens_fp8; /* where products are in fp8: tokens go to their experts, and gradients of answers back to
+                              them, in 8 bits; answers and gradients of tokens in 16 */
+    double exchange_multiprocessors; /* that the exchange of tokens keeps busy while something computes beside it */
+    int assign;                      /* default of the strategy's `assign`: recipe PL_ASSIGN_UNIFORM + assign */
+    bool splits_sends;               /* default of --pipeline-sends */
     double pipeline_buffers; /* what a stage but the last keeps for its backward passes is there this many times pp,
                                 16-bit copies of fp32 weights included; 0: once per microbatch on its way */
   } pipeline;
@@ -305,6 +306,14 @@ static inline bool pl_framework_skips_masked(const pl_framework *framework, bool
 /* Whether the mask costs a kernel of its own. */
 static inline bool pl_framework_masks_apart(const pl_framework *framework) {
   return !framework->kernels.fuses_softmax && framework->kernels.masks_scores;
+}
+
+/* By how much longer what computing bounds takes on such a device while experts exchange tokens beside it: it has what
+ * the exchange leaves of the multiprocessors, one at least. 0: all of them, or their number is not known. */
+static inline double pl_framework_crowding(const pl_framework *framework, const pl_device_profile *profile) {
+  double taken = pl_framework_or_ideal(framework)->pipeline.exchange_multiprocessors;
+  double all = profile->gemm.multiprocessors, left = all - taken > 1 ? all - taken : 1;
+  return taken > 0 && all > 1 ? all / left - 1 : 0;
 }
 
 /* Whether gradients are all-reduced at once, whatever else the profile says of their travels. */

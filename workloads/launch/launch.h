@@ -53,7 +53,9 @@ typedef struct pl_launch {
   int64_t layers_per_chunk; /* of interleaving; 0: strategy.vpp says it */
   bool dtype_is_stated, mbs_is_stated, fp8;
   pl_dtype dtype;
-  int flash; /* -1: not stated */
+  int flash;                 /* -1: not stated */
+  int sends_tokens_per_node; /* whether its dispatcher does (workloads/framework/framework.h); -1: not stated */
+  double exchange_sms;       /* multiprocessors that exchanges take; negative: not stated */
   pl_settings settings;
   const char **assumed; /* sentences */
   uint32_t n_assumed;
