@@ -66,21 +66,25 @@ static void test_dispatchers(void **state) {
   static const struct {
     const char *framework, *notes;
     bool before, after;
-  } cases[] = {{"Megatron-Core DeepEP", "", false, true},
-               {"Megatron-Core HybridEP", "", false, true},
-               {"Megatron-Core A2A", "", true, false},
-               {"Megatron-Core", "", true, true},
-               {"Megatron-Core", "", false, false},
-               {"Megatron-Bridge", "moe_flex_dispatcher_backend=hybridep", false, true},
-               {"Megatron-Bridge", "moe_token_dispatcher_type=alltoall with token drop", true, false},
-               {"Megatron-Bridge", "moe_a2a_overlap", true, true}};
+    double taken; /* 0: as before */
+  } cases[] = {{"Megatron-Core DeepEP", "", false, true, 20},
+               {"Megatron-Core HybridEP", "", false, true, 32},
+               {"Megatron-Core A2A", "", true, false, 16},
+               {"Megatron-Core", "", true, true, 0},
+               {"Megatron-Core", "", false, false, 0},
+               {"Megatron-Bridge", "moe_flex_dispatcher_backend=hybridep", false, true, 32},
+               {"Megatron-Bridge", "moe_flex_dispatcher_backend=deepep; mtp", false, true, 20},
+               {"Megatron-Bridge", "moe_token_dispatcher_type=alltoall with token drop", true, false, 16},
+               {"Megatron-Bridge", "moe_a2a_overlap", true, true, 0}};
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     const pl_measured_row row = {.framework = cases[i].framework, .notes = cases[i].notes};
     pl_framework chosen = pl_framework_ideal;
     chosen.pipeline.sends_tokens_per_node = cases[i].before;
+    chosen.pipeline.exchange_multiprocessors = 7;
     pl_row_choose_dispatcher(&row, &chosen);
     assert_false(chosen.pipeline.sends_tokens_fp8);
     assert_int_equal(chosen.pipeline.sends_tokens_per_node, cases[i].after);
+    assert_true(chosen.pipeline.exchange_multiprocessors == (cases[i].taken > 0 ? cases[i].taken : 7));
   }
 }
 

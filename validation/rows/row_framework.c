@@ -417,6 +417,20 @@ static void choose_reduction(const pl_measured_row *row, pl_framework *framework
     framework->gradients.reduce_dtype = PL_DTYPE_BF16;
 }
 
+/* Multiprocessors of exchanges: DeepEP's default in Megatron Core (20); HybridEP's in Megatron-Bridge's performance
+ * recipes (32; perf_recipes/_common.py); NCCL's channels between nodes (16). */
+static void choose_multiprocessors(const pl_measured_row *row, pl_framework *framework) {
+  static const struct {
+    const char *word;
+    double taken;
+  } known[] = {{"alltoall", 16}, {"DeepEP", 20}, {"HybridEP", 32}};
+  double *taken = &framework->pipeline.exchange_multiprocessors;
+  for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
+    if (pl_row_mentions(row->framework, known[i].word) || pl_row_mentions(row->notes, known[i].word))
+      *taken = known[i].taken;
+  if (pl_row_mentions(row->framework, "A2A")) *taken = 16;
+}
+
 /* "Megatron-Core DeepEP", "Megatron-Core A2A"; in notes, by Megatron Core's names. */
 void pl_row_choose_dispatcher(const pl_measured_row *row, pl_framework *framework) {
   static const char *const per_node[] = {"DeepEP", "HybridEP"}, *const all_to_all[] = {"A2A", "alltoall"};
@@ -428,6 +442,7 @@ void pl_row_choose_dispatcher(const pl_measured_row *row, pl_framework *framewor
   if (pl_row_mentions(row->notes, "moe_token_dispatcher_type=alltoall"))
     framework->pipeline.sends_tokens_per_node = false;
   if (pl_row_mentions(row->notes, "moe_dispatch_fwd_dtype=fp8")) framework->pipeline.sends_tokens_fp8 = true;
+  choose_multiprocessors(row, framework);
 }
 
 /* CUDA graphs of whole iterations, or of all that is done for a microbatch (enable_cuda_graph, which stands behind
