@@ -38,7 +38,7 @@ extern const char *const pl_result_status_names[];
   X(i32, cp, "1", "context-parallel degree") \
   X(i32, ep, "1", "expert-parallel degree") \
   X(i32, etp, "1", "expert-tensor-parallel degree: tensor ranks over which each expert is cut") \
-  X(i32, ep_overlap, "1", "1 if experts exchange tokens beside another pass") \
+  X(i32, ep_overlap, "1", "1 if experts exchange tokens beside another pass, 2 with gradients of weights put off as well, 3 beside shared experts") \
   X(i32, mbs, "sequences", "microbatch size per data-parallel replica") \
   X(i32, n_microbatches, "1", "microbatches per iteration and replica (of the replica with most)") \
   X(text16, schedule, "", "pipeline schedule: 1f1b, gpipe, interleaved, fifo, breadth-first, zb-h1, zb-h2, zb-v, dualpipe-v or dualpipe") \

@@ -85,7 +85,7 @@ def read(path):
             about[name] = {key: clean(data.attrs[key]) for key in ("units", "long_name", "description") if key in data.attrs}
         attributes = {key: clean(value) for key, value in file.attrs.items()}
     frame = pandas.DataFrame(columns)
-    for flag in ("fits", "sp", "overlap", "ep_overlap"):
+    for flag in ("fits", "sp", "overlap"):
         if flag in frame:
             frame[flag] = frame[flag] == 1
     frame.attrs.update(file=attributes, columns=about)

@@ -85,7 +85,7 @@ static pl_strategy strategy_of(const pl_space *space, const pl_candidate *candid
                           .cp = candidate->cp,
                           .ep = candidate->ep,
                           .etp = candidate->cuts_experts ? candidate->tmp : 1,
-                          .ep_overlap = candidate->ep_overlap != 0,
+                          .ep_overlap = candidate->ep_overlap,
                           .mbs = candidate->mbs,
                           .vpp = candidate->vpp,
                           .schedule = (pl_schedule_kind)candidate->schedule,
@@ -200,16 +200,23 @@ static pl_code walk_offload(walk *w, pl_candidate candidate) {
 }
 
 /* As pl_strategy_check has it. */
-static bool may_hide_tokens(const pl_candidate *c) {
-  bool pairs = c->schedule == (c->pp > 1 ? PL_SCHEDULE_INTERLEAVED : PL_SCHEDULE_1F1B);
-  return c->ep > 1 && pairs && c->recompute < PL_RECOMPUTE_FULL && c->zero < 3;
+static bool may_hide_tokens(const pl_model *model, const pl_candidate *c, pl_ep_overlap how) {
+  bool pairs = c->schedule == (c->pp > 1 ? PL_SCHEDULE_INTERLEAVED : PL_SCHEDULE_1F1B) && c->zero < 3;
+  bool has_pairs = c->schedule == PL_SCHEDULE_DUALPIPE_V || c->schedule == PL_SCHEDULE_DUALPIPE;
+  if (how == PL_EP_OVERLAP_NONE) return true;
+  if (c->ep <= 1 || c->recompute >= PL_RECOMPUTE_FULL || (how >= PL_EP_OVERLAP_DELAYED && c->cuts_experts))
+    return false;
+  return how == PL_EP_OVERLAP_SHARED ? !has_pairs && model->moe.shared_ffn > 0 : pairs;
 }
 
 static pl_code walk_pairs(walk *w, pl_candidate candidate) {
-  if (!may_hide_tokens(&candidate)) return walk_offload(w, candidate);
-  for (uint8_t on = 0; on <= 1; on++) {
-    if (!has_bit(w->space->choices.ep_overlaps, on)) continue;
-    candidate.ep_overlap = on;
+  uint32_t asked = 0;
+  for (uint8_t how = 0; how < PL_EP_OVERLAP_COUNT; how++)
+    if (has_bit(w->space->choices.ep_overlaps, how) && may_hide_tokens(w->space->model, &candidate, (pl_ep_overlap)how))
+      asked |= 1u << how;
+  for (uint8_t how = 0; how < PL_EP_OVERLAP_COUNT; how++) {
+    if (!has_bit(asked != 0 ? asked : 1, how)) continue;
+    candidate.ep_overlap = how;
     PL_TRY(walk_offload(w, candidate));
   }
   return PL_OK;
@@ -426,7 +433,9 @@ int pl_space_format_candidate(const pl_space *space, uint32_t index, char *text,
   if (c->cp > 1) snprintf(extras, sizeof extras, ",cp=%d", c->cp);
   if (c->ep > 1) snprintf(extras + strlen(extras), sizeof extras - strlen(extras), ",ep=%d", c->ep);
   if (c->cuts_experts) snprintf(extras + strlen(extras), sizeof extras - strlen(extras), ",etp=%d", c->tmp);
-  if (c->ep_overlap) snprintf(extras + strlen(extras), sizeof extras - strlen(extras), ",ep_overlap=1");
+  if (c->ep_overlap)
+    snprintf(extras + strlen(extras), sizeof extras - strlen(extras), ",ep_overlap=%s",
+             pl_ep_overlap_names[c->ep_overlap]);
   if (c->offload != 0)
     snprintf(extras + strlen(extras), sizeof extras - strlen(extras), ",offload=%s", pl_offload_names[c->offload]);
   if (leaves_idle(space, c)) snprintf(extras + strlen(extras), sizeof extras - strlen(extras), ",idle=1");

@@ -35,9 +35,11 @@ static const struct argp_option option_table[] = {
     {"ep", KEY_EP, "LIST", 0, "expert-parallel degrees, of models with experts (default: all)", 4},
     {"etp", KEY_ETP, "LIST", 0,
      "expert-tensor-parallel degrees where tmp > 1, of 1 (default) and tmp: each expert whole, or cut over them", 4},
-    {"ep-overlap", KEY_EP_OVERLAP, "WHICH", 0,
-     "experts' exchange of tokens beside another pass, where ep > 1 and pp = 1 or the schedule is interleaved: on, off "
-     "(default) or both",
+    {"ep-overlap", KEY_EP_OVERLAP, "LIST", 0,
+     "what runs beside experts' exchange of tokens, where ep > 1: off (default); on, another pass, and delayed, "
+     "likewise "
+     "with gradients of weights put off, where pp = 1 or the schedule is interleaved; shared, shared experts; both is "
+     "off,on",
      4},
     {"mbs", KEY_MBS, "LIST", 0, "microbatch sizes (default 1-8; of samples without tokens also 16, 32 to 256)", 4},
     {"schedule", KEY_SCHEDULE, "LIST", 0,
@@ -135,6 +137,15 @@ static void read_orders(pl_error *error, const char *value, pl_space_choices *ch
 
 static const char *const etp_names[] = {"1", "tmp", NULL};
 
+static void read_ep_overlaps(pl_error *error, const char *value, uint32_t *mask) {
+  static const char *const names[] = {"off", "on", "delayed", "shared", NULL};
+  if (strcmp(value, "both") == 0) {
+    *mask = 3;
+  } else {
+    read_words(error, "--ep-overlap", value, names, mask);
+  }
+}
+
 /* One dimension; false: not one of them. */
 static bool read_choice(int key, const char *value, pl_space_choices *choices, pl_error *error) {
   switch (key) {
@@ -157,7 +168,7 @@ static bool read_choice(int key, const char *value, pl_space_choices *choices, p
     read_words(error, "--etp", value, etp_names, &choices->etps);
     return true;
   case KEY_EP_OVERLAP:
-    read_switch(error, "--ep-overlap", value, &choices->ep_overlaps);
+    read_ep_overlaps(error, value, &choices->ep_overlaps);
     return true;
   case KEY_MBS:
     pl_int_set_parse(value, "--mbs", 1, PL_SPACE_MBS_LIMIT, &choices->mbs, error);

@@ -67,8 +67,13 @@ int pl_space_format_choices(const pl_space_choices *choices, char *text, size_t 
     put(&out, choices->etps == 2 ? "tmp" : "1,tmp");
   }
   if (choices->ep_overlaps != 1) {
-    put_key(&out, "ep_overlap");
-    put(&out, choices->ep_overlaps == 2 ? "on" : "both");
+    static const char *const names[] = {"off", "on", "delayed", "shared", NULL};
+    if (choices->ep_overlaps == 3) {
+      put_key(&out, "ep_overlap");
+      put(&out, "both");
+    } else {
+      put_names(&out, "ep_overlap", names, choices->ep_overlaps);
+    }
   }
   put_set(&out, "mbs", &choices->mbs, "1-8");
   put_set(&out, "vpp", &choices->vpp, "2-4");

@@ -20,6 +20,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
 
@@ -244,6 +245,101 @@ static void experts_exchange_beside_the_other_pass(void **state) {
     }
 }
 
+/* ---- what is put behind exchanges ---- */
+
+enum { SHARED_FFN = 96, EXPERT_FFN = 512 };
+
+static int compare_entries(const void *left, const void *right) {
+  const pl_op_entry *a = left, *b = right;
+  int order = strcmp(a->kind, b->kind);
+  if (order == 0) order = strcmp(a->pass, b->pass);
+  for (int i = 0; order == 0 && i < 4; i++)
+    order = (a->dims[i] > b->dims[i]) - (a->dims[i] < b->dims[i]);
+  return order;
+}
+
+/* The six products of a gated layer of so many matrices: up and down, the gradients of their inputs, those of their
+ * weights. */
+static void time_products(pl_op_entry *table, uint32_t *n, int64_t batch, int64_t ffn, const double times[6]) {
+  const int64_t s = ATTENTION_SEQ, h = ATTENTION_HIDDEN;
+  const int64_t dims[6][4] = {{batch, s, 2 * ffn, h}, {batch, s, h, ffn},     {batch, s, h, 2 * ffn},
+                              {batch, s, ffn, h},     {batch, h, 2 * ffn, s}, {batch, ffn, h, s}};
+  for (int i = 0; i < 6; i++) {
+    table[*n] = (pl_op_entry){.kind = "gemm", .dtype = PL_DTYPE_FP16, .time_s = times[i]};
+    memcpy(table[(*n)++].dims, dims[i], sizeof dims[i]);
+  }
+}
+
+/* ep_overlap=shared: u for the shared experts' first products runs beside the exchange to the experts, y + w, d for the
+ * last beside that of the answers, y; back their gradients, of inputs and of weights, beside y and beside y + w. What
+ * is hidden is the smaller of the two each time. */
+static void shared_experts_run_beside_exchanges(void **state) {
+  (void)state;
+  static const double ports[] = {2e8, 1e9, 4e9, 1e11};
+  const double times[6] = {0x1p-13, 0x1p-14, 0x1.8p-13, 0x1p-15, 0x1.4p-13, 0x1.8p-14};
+  enum { RANKS = 4 };
+  for (size_t i = 0; i < sizeof ports / sizeof *ports; i++) {
+    pl_op_entry table[8];
+    attention_job own;
+    build(&own, RANKS, ports[i], table, false);
+    own.profile.n_ops = 0;
+    time_products(table, &own.profile.n_ops, 1, SHARED_FFN, times);
+    qsort(table, own.profile.n_ops, sizeof *table, compare_entries);
+    own.model = mixture(&own);
+    own.model.moe.shared_ffn = SHARED_FFN;
+    own.job.gbs = (int64_t)N_MICROBATCHES * RANKS;
+    double y = (RANKS - 1.0) / RANKS * (ATTENTION_SEQ * 2.0 * ATTENTION_HIDDEN * 2) / ports[i];
+    double w = y / ATTENTION_HIDDEN;
+    double hidden =
+        fmin(y + w, times[0]) + fmin(y, times[1]) + fmin(y, times[3] + times[5]) + fmin(y + w, times[2] + times[4]);
+    pl_result_row apart = attention_job_simulate(&own, "pp=1,dp=4,tmp=1,ep=4,mbs=1,overlap=0").row;
+    pl_result_row beside = attention_job_simulate(&own, "pp=1,dp=4,tmp=1,ep=4,ep_overlap=shared,mbs=1,overlap=0").row;
+    assert_int_equal(beside.ep_overlap, 3);
+    expect_time("hidden", apart.iter_time_s - beside.iter_time_s, N_MICROBATCHES * N_LAYERS * hidden, 1000);
+    expect_time("exposed", beside.expert_comm_s, N_MICROBATCHES * N_LAYERS * (exchanges * y - hidden), 1000);
+    expect_time("computing", beside.compute_s, apart.compute_s, 1000);
+    attention_job_release(&own);
+  }
+}
+
+/* ep_overlap=delayed: of experts f forward, e and g back, for inputs and for weights, g begins with the exchange behind
+ * e. Of a pair (above), with attention of no time, D1 = 2 y + w is when the forward pass's tokens are there, and
+ *   D2 = max(D1, y + e) + y + w     the gradients of the backward pass's tokens; y + e + g without delay
+ *   F  = max(D1, y + e + g) + f     the forward pass's answers are ready
+ * and the pair takes max(D2, F) + y. Alone a backward pass takes y + e + max(g, y + w), or + g + y + w. */
+static void gradients_of_weights_run_behind_the_exchange(void **state) {
+  (void)state;
+  static const double ports[] = {2e8, 1e9, 4e9, 1e11};
+  const double times[6] = {0x1p-13, 0x1p-14, 0x1.8p-13, 0x1p-15, 0x1.4p-13, 0x1.8p-14};
+  enum { RANKS = 4, MANY = 5 };
+  for (size_t i = 0; i < sizeof ports / sizeof *ports; i++)
+    for (int delayed = 0; delayed < 2; delayed++) {
+      pl_op_entry table[8];
+      attention_job own;
+      build(&own, RANKS, ports[i], table, false);
+      own.profile.n_ops = 0;
+      time_products(table, &own.profile.n_ops, 8 / RANKS, EXPERT_FFN, times);
+      qsort(table, own.profile.n_ops, sizeof *table, compare_entries);
+      own.model = mixture(&own);
+      own.job.gbs = (int64_t)MANY * RANKS;
+      double expert = 8.0 * 3 * ATTENTION_HIDDEN * EXPERT_FFN * N_LAYERS;
+      double gradients_s = ring_all_reduce_s(RANKS, 2 * (own.model.count.parameters - expert), ports[i]);
+      double y = (RANKS - 1.0) / RANKS * (ATTENTION_SEQ * 2.0 * ATTENTION_HIDDEN * 2) / ports[i];
+      double w = y / ATTENTION_HIDDEN, f = times[0] + times[1], e = times[2] + times[3], g = times[4] + times[5];
+      double there = 2 * y + w, back = fmax(there, y + e + (delayed ? 0 : g)) + y + w;
+      double pair = fmax(back, fmax(there, y + e + g) + f) + y;
+      double alone = y + w + f + y + y + e + (delayed ? fmax(g, y + w) : g + y + w);
+      char text[128];
+      snprintf(text, sizeof text, "pp=1,dp=%d,tmp=1,ep=%d,ep_overlap=%s,mbs=1,overlap=0", RANKS, RANKS,
+               delayed ? "delayed" : "1");
+      pl_result_row row = attention_job_simulate(&own, text).row;
+      assert_int_equal(row.ep_overlap, 1 + delayed);
+      expect_time(text, row.iter_time_s, N_LAYERS * (alone + (MANY - 1) * pair) + gradients_s, 2000);
+      expect_time(text, row.compute_s, MANY * N_LAYERS * (f + e + g), 1000);
+      attention_job_release(&own);
+    }
+}
+
 /* Under sends_tokens_fp8 what goes to experts, forward and backward, takes a byte and 1/32 for each number, and what
  * comes back two, if products are in fp8. */
 static void tokens_go_in_8_bits(void **state) {
@@ -339,6 +435,8 @@ int main(void) {
                                      cmocka_unit_test(experts),
                                      cmocka_unit_test(cut_experts),
                                      cmocka_unit_test(experts_exchange_beside_the_other_pass),
+                                     cmocka_unit_test(shared_experts_run_beside_exchanges),
+                                     cmocka_unit_test(gradients_of_weights_run_behind_the_exchange),
                                      cmocka_unit_test(tokens_go_in_8_bits),
                                      cmocka_unit_test(loads),
                                      cmocka_unit_test(experts_stay_on_a_node),

@@ -70,10 +70,10 @@ S
   [[ $output == *"taken"*"num_layers 24"* ]]
   [[ $output == *"gbs=128: 1 microbatch of 4 for each of 32 replicas"* ]]
   [[ $output == *"not understood brand_new 7 (line 1)"* ]]
-  # what would be faster and is not modelled is no setting without effect
+  # what has nothing to run beside is no setting without effect
   sed -i 's/--fp16/--fp16 --num-experts 8 --moe-ffn-hidden-size 512 --moe-shared-expert-intermediate-size 512 --moe-shared-expert-overlap --delay-wgrad-compute/' "$dir/train.sh"
   run "$PACELINE" simulate --from "$dir/train.sh" --platform "$platform"
-  [[ $output == *"no moe_shared_expert_overlap, which is not modelled"*"no delay_wgrad_compute, which is not modelled"* ]]
+  [[ $output == *"no delay_wgrad_compute: it is of overlap_moe_expert_parallel_comm"*"no moe_shared_expert_overlap: one rank has all experts"* ]]
   [[ ${output%%assumed*} != *overlap* && ${output%%assumed*} != *delay_wgrad* ]]
   sed -i 's/--num-experts.*-intermediate-size 512//' "$dir/train.sh"
   run "$PACELINE" simulate --from "$dir/train.sh" --platform "$platform"
@@ -119,6 +119,25 @@ S
   sed -i 's/--moe-deepep-num-sms 24/--moe-deepep-num-sms many/' "$dir/deep.sh"
   refuses "$dir/deep.sh:" simulate --from "$dir/deep.sh" --platform dgx-h100:2
   refuses "--exchange-sms 132: H100-SXM5-80GB has 132 multiprocessors" simulate --from "$dir/flex.sh" --platform dgx-h100:2 --exchange-sms 132
+}
+
+@test "gradients of weights that are put off and shared experts beside exchanges: written and read" {
+  local job=(--platform dgx-h100:2 --model deepseek-v2-lite --gbs 64 --seq 4096) how read
+  for how in 1 delayed shared; do
+    "$PACELINE" launch "${job[@]}" --strategy "pp=1,dp=16,tmp=1,mbs=1,ep=8,zero=1,ep_overlap=$how" --as megatron -o "$dir/$how.sh" >/dev/null
+    read=$("$PACELINE" simulate --from "$dir/$how.sh" --platform dgx-h100:2)
+    [[ $read == *"ep=8,ep_overlap=$how,"* ]]
+  done
+  [[ $(<"$dir/delayed.sh") == *--overlap-moe-expert-parallel-comm*--delay-wgrad-compute* ]]
+  [[ $(<"$dir/shared.sh") == *--moe-shared-expert-overlap* ]]
+  # both at once are not Megatron Core's
+  sed 's/--delay-wgrad-compute/--moe-shared-expert-overlap/' "$dir/delayed.sh" >"$dir/both.sh"
+  read=$("$PACELINE" simulate --from "$dir/both.sh" --platform dgx-h100:2)
+  [[ $read == *"no moe_shared_expert_overlap: another pass runs beside the exchange"*"ep_overlap=1,"* ]]
+  refuses "strategy: ep_overlap=shared, but mixtral-8x7b has no shared experts" simulate --platform dgx-h100:2 --model mixtral-8x7b --gbs 64 --strategy pp=1,dp=16,tmp=1,mbs=1,ep=8,ep_overlap=shared
+  refuses "strategy: ep_overlap=shared with recompute=full" simulate "${job[@]}" --strategy pp=1,dp=16,tmp=1,mbs=1,ep=8,recompute=full,ep_overlap=shared
+  refuses "strategy: ep_overlap=delayed with etp=tmp" simulate "${job[@]}" --strategy pp=1,dp=8,tmp=2,sp=1,etp=2,mbs=1,ep=8,ep_overlap=delayed
+  refuses "strategy: ep_overlap='late': 0, 1 (a pass beside another), delayed" simulate "${job[@]}" --strategy pp=1,dp=16,tmp=1,mbs=1,ep=8,ep_overlap=late
 }
 
 @test "a strategy that a file makes and that is refused: the setting that says so, and its line" {

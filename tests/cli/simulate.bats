@@ -303,7 +303,7 @@ assert len(tracks) > 4
   bad "zero=3" pp=4,dp=4,tmp=1,mbs=1,zero=3,schedule=zb-h1
   bad "needs tmp > 1" pp=4,dp=4,tmp=1,mbs=1,sp=1
   bad "ep=1 exchanges none; use ep > 1 or ep_overlap=0" pp=1,dp=16,tmp=1,mbs=1,ep_overlap=1
-  bad "ep_overlap: 2 is out of range: 0 to 1" pp=1,dp=16,tmp=1,mbs=1,ep_overlap=2
+  bad "ep_overlap='4': 0, 1 (a pass beside another), delayed" pp=1,dp=16,tmp=1,mbs=1,ep_overlap=4
 }
 
 @test "memory of more bytes than integers count is refused before anything is added up" {

@@ -78,6 +78,14 @@ setup() {
     run -0 "$PACELINE" verify "${moe[@]}" --strategy "$degrees,mbs=1,ep=2,ep_overlap=1"
     [[ ${lines[-1]} == "equal: "* ]] || { echo "$degrees: $output"; false; }
   done
+  # and gradients of weights, or shared experts, behind the exchange: what is launched
+  jq '.num_hidden_layers = 4' workloads/models/tiny-deepseek.json >"$BATS_TEST_TMPDIR/shared.json"
+  for degrees in pp=1,dp=2,ep_overlap=delayed pp=2,vpp=2,dp=2,ep_overlap=delayed pp=1,dp=2,ep_overlap=shared pp=2,dp=1,tmp=2,sp=1,ep_overlap=shared; do
+    run -0 "$PACELINE" verify --model "$BATS_TEST_TMPDIR/shared.json" --gbs 8 --strategy "$degrees,mbs=1,ep=2" --framework nemo
+    [[ ${lines[-1]} == "equal: "* ]] || { echo "$degrees: $output"; false; }
+  done
+  job=(--model "$BATS_TEST_TMPDIR/shared.json" --gbs 8 --framework nemo --level kernels --strategy pp=1,dp=2,tmp=1,mbs=1,ep=2)
+  ! diff -q <("$PACELINE" program print "${job[@]}") <("$PACELINE" program print "${job[@]},ep_overlap=shared")
   "$PACELINE" program print "${moe[@]}" --strategy pp=1,dp=2,tmp=1,mbs=1,ep=2,ep_overlap=1 | grep -q "steps F0.0 F0.1+B0.0 F0.2+B0.1 F0.3+B0.2 B0.3"
 }
 

@@ -22,11 +22,11 @@ with tempfile.TemporaryDirectory() as folder:
     for _, row in best.iterrows():
         again = paceline.simulate(**job, strategy=paceline.strategy(row))
         assert again["iter_time_s"] == row.iter_time_s and again["fits"], (row.iter_time_s, again["iter_time_s"])
-    experts = dict(platform="dgx-a100", model="tiny-mixtral", gbs=16, seq=64)
-    subprocess.run([os.environ["PACELINE"], "sweep", *paceline._words(experts), "--pp=1", "--tmp=1,2", "--ep=2", "--etp=1,tmp", "--sp=on", "--ep-overlap=both", "-o", "experts.h5", "--quiet"], check=True)
+    experts = dict(platform="dgx-a100", model="tiny-deepseek", gbs=16, seq=64)
+    subprocess.run([os.environ["PACELINE"], "sweep", *paceline._words(experts), "--pp=1", "--tmp=1,2", "--ep=2", "--etp=1,tmp", "--sp=on", "--ep-overlap=off,on,delayed,shared", "-o", "experts.h5", "--quiet"], check=True)
     rows = paceline.read("experts.h5")
-    assert rows.ep_overlap.dtype == bool and rows.ep_overlap.any() and (rows.etp > 1).any()
-    for _, row in [*rows[rows.ep_overlap].head(2).iterrows(), *rows[rows.etp > 1].head(2).iterrows()]:
+    assert set(rows.ep_overlap) == {0, 1, 2, 3} and (rows.etp > 1).any()
+    for _, row in [*rows[rows.ep_overlap > 0].groupby("ep_overlap").head(1).iterrows(), *rows[rows.etp > 1].head(2).iterrows()]:
         assert paceline.simulate(**experts, strategy=paceline.strategy(row))["iter_time_s"] == row.iter_time_s, paceline.strategy(row)
     found = paceline.search(**job, pp="1,2,4")
     assert found["top"][0]["iter_time_s"] == best.iloc[0].iter_time_s, found["top"]

@@ -104,8 +104,11 @@ bool random_program_strategy(uint64_t *random, int32_t devices, const pl_model *
   job->split_sends = random_below(random, 2) == 0;
   /* Drawn from nothing: programs of before stay what they were. */
   bool pairs = strategy->schedule == (strategy->pp > 1 ? PL_SCHEDULE_INTERLEAVED : PL_SCHEDULE_1F1B);
-  strategy->ep_overlap = pairs && strategy->ep > 1 && strategy->recompute < PL_RECOMPUTE_FULL && strategy->zero < 3 &&
-                         (n_microbatches + strategy->mbs) % 2 == 0;
+  bool hides = strategy->ep > 1 && strategy->recompute < PL_RECOMPUTE_FULL && (n_microbatches + strategy->mbs) % 2 == 0;
+  if (hides && pairs && strategy->zero < 3)
+    strategy->ep_overlap = job->gbs % 3 == 0 ? PL_EP_OVERLAP_DELAYED : PL_EP_OVERLAP_PASSES;
+  else if (hides && model->moe.shared_ffn > 0 && strategy->schedule != PL_SCHEDULE_DUALPIPE_V)
+    strategy->ep_overlap = PL_EP_OVERLAP_SHARED;
   return true;
 }
 

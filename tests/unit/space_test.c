@@ -129,6 +129,16 @@ static void cuts_experts_and_hides_their_tokens_when_asked_for(void **state) {
     assert_true(hidden.candidates[i].tmp > 1 || strstr(text, "etp") == NULL);
   }
   assert_int_equal(n_both, 1);
+  choices.ep_overlaps = 15; /* gradients of weights are put off of whole experts; there are no shared ones ... */
+  assert_int_equal(space_of(&model, &job, 4, &choices, NULL, &arena).n_candidates, hidden.n_candidates + 3 * 2);
+  choices.ep_overlaps = 8; /* ... and what cannot have what was asked for is there without */
+  assert_int_equal(space_of(&model, &job, 4, &choices, NULL, &arena).n_candidates, cut.n_candidates);
+  model.moe.shared_ffn = 8;
+  assert_int_equal(space_of(&model, &job, 4, &choices, NULL, &arena).n_candidates, cut.n_candidates);
+  choices.ep_overlaps = 9;
+  assert_int_equal(space_of(&model, &job, 4, &choices, NULL, &arena).n_candidates, cut.n_candidates + 3 * 2);
+  choices.ep_overlaps = 3;
+  model.moe.shared_ffn = 0;
   choices.recomputes = 1u << PL_RECOMPUTE_FULL; /* is refused with it */
   assert_int_equal(space_of(&model, &job, 4, &choices, NULL, &arena).n_candidates, cut.n_candidates);
   pl_arena_release(&arena);

@@ -221,7 +221,11 @@ static pl_code take(session *own, request *in, pl_error *error) {
     return pl_fail(error, PL_BAD_INPUT, "%s is of level %s: kernels are made of level distributed", in->file,
                    pl_ir_level_names[own->module.level]);
   distributed = own->module;
-  PL_TRY(pl_program_kernels(&distributed, in->job.job.framework, arena, &own->module, error));
+  bool tuple = in->file == NULL && in->strategy != NULL && !pl_tree_is_file(in->strategy);
+  const pl_framework *framework = in->job.job.framework;
+  if (tuple) framework = pl_framework_of_tuple(framework, &own->job.strategy, arena);
+  if (framework == NULL && tuple) return pl_fail_memory(error, "a framework");
+  PL_TRY(pl_program_kernels(&distributed, framework, arena, &own->module, error));
   return pl_ir_check(&own->module, error);
 }
 

@@ -233,6 +233,7 @@ static pl_code take_distributed(const verify_request *in, verify_job *own, pl_ar
           : pl_program_of(&own->model, &job, &own->strategy, PL_IR_DISTRIBUTED, arena, &distributed, error));
   *module = distributed;
   if (in->framework == NULL) return PL_OK;
+  if (!own->by_tree) framework.pipeline.token_order = pl_strategy_token_order(&own->strategy);
   PL_TRY(pl_program_kernels(&distributed, &framework, arena, module, error));
   return pl_ir_check(module, error);
 }

@@ -102,7 +102,7 @@ static void meet_again(pl_unrolling *own) {
   for (uint32_t i = 0; i < own->beside.n_pending; i++)
     pl_unrolling_wait_for(own, own->beside.pending[i]);
   own->now.chain = own->last;
-  own->now.exchange = PL_NONE;
+  own->now.exchange = own->now.tokens = PL_NONE;
 }
 
 /* A forward pass and, beside it, a backward one: both have received what they compute on when they begin. */
@@ -176,7 +176,7 @@ static bool prepare(pl_compilation *state, uint32_t index, pl_unrolling *own) {
                         .index = index,
                         .last = PL_NONE,
                         .last_reduction = {PL_NONE, PL_NONE},
-                        .now = {.chain = PL_NONE, .exchange = PL_NONE},
+                        .now = {.chain = PL_NONE, .exchange = PL_NONE, .tokens = PL_NONE},
                         .gathered = PL_NONE,
                         .gathers = PL_TAKE(state->arena, uint32_t, PL_MOST_GATHERS)};
   if (state->options->streams == PL_STREAMS_READY) {

@@ -14,6 +14,7 @@ enum { PL_MOST_PENDING = 64, PL_MOST_GATHERS = 64 };
 typedef struct pl_passage {
   uint32_t chain;    /* the last work task so far; with ready streams only of the pass under way. PL_NONE: none */
   uint32_t exchange; /* begun and not yet awaited, PL_NONE = none */
+  uint32_t tokens;   /* likewise, of tokens with experts */
   uint32_t n_pending;
   uint32_t pending[PL_MOST_PENDING]; /* what the next work task waits for */
 } pl_passage;
@@ -90,9 +91,10 @@ typedef struct pl_emit_side {
 /* Changes over to the pass beside, for every member. */
 void pl_crew_change_over(pl_compile_crew *own);
 /* The pieces of both, the members' `now` being sides[0]'s before and behind it: each goes on until experts exchange its
- * tokens, and the other computes meanwhile. Work stays in the order of its stream, so a pass that has not what it waits
- * for holds up both. The second goes first if it exchanges tokens, as in Megatron Core's combined 1F1B and in DualPipe:
- * what of a backward pass comes before its first exchange is little. */
+ * tokens (of those that something of the pass itself runs beside, until it waits for them), and the other computes
+ * meanwhile. Work stays in the order of its stream, so a pass that has not what it waits for holds up both. The second
+ * goes first if it exchanges tokens, as in Megatron Core's combined 1F1B and in DualPipe: what of a backward pass comes
+ * before its first exchange is little. */
 void pl_emit_sides(pl_compilation *state, pl_compile_crew *own, pl_emit_side sides[2]);
 
 #endif

@@ -96,10 +96,11 @@ void pl_emit_piece(pl_compilation *state, pl_unrolling *own, const pl_piece *pie
     emit_collective(state, own, piece, microbatch);
     break;
   case PL_PIECE_BEGIN:
-    own->now.exchange = emit_communication(state, own, piece, microbatch);
+    *(piece->slot == PL_SLOT_EXPERT ? &own->now.tokens : &own->now.exchange) =
+        emit_communication(state, own, piece, microbatch);
     break;
   case PL_PIECE_COMPLETE:
-    pl_unrolling_wait_for(own, own->now.exchange);
+    pl_unrolling_wait_for(own, piece->slot == PL_SLOT_EXPERT ? own->now.tokens : own->now.exchange);
     break;
   case PL_PIECE_REDUCE:
     emit_reduction(state, own, piece, microbatch);
@@ -148,7 +149,12 @@ void pl_emit_pass(pl_compilation *state, pl_compile_crew *own, pl_crew_pass *pas
 /* ---- passes beside each other ---- */
 
 static bool exchanges_tokens(const pl_piece *piece) {
-  return piece->kind == PL_PIECE_COLLECTIVE && piece->slot == PL_SLOT_EXPERT;
+  return (piece->kind == PL_PIECE_COLLECTIVE || piece->kind == PL_PIECE_BEGIN) && piece->slot == PL_SLOT_EXPERT;
+}
+
+/* Of tokens that were on their way beside others of the pass. */
+static bool awaits_tokens(const pl_piece *piece) {
+  return piece->kind == PL_PIECE_COMPLETE && piece->slot == PL_SLOT_EXPERT;
 }
 
 bool pl_pieces_exchange_tokens(const pl_pieces *pieces) {
@@ -166,8 +172,8 @@ void pl_crew_change_over(pl_compile_crew *own) {
   }
 }
 
-/* On to behind its next exchange and those that follow it at once (weights of answers go behind the tokens), or to its
- * end. */
+/* On to behind its next exchange and those that follow it at once (weights of answers go behind the tokens), and what
+ * runs beside it, or to its end. */
 static void emit_side(pl_compilation *state, pl_compile_crew *own, pl_emit_side *side) {
   const pl_pieces *pieces = &side->pass->pieces;
   state->meetings.times = side->times;
@@ -175,11 +181,13 @@ static void emit_side(pl_compilation *state, pl_compile_crew *own, pl_emit_side 
     pl_unrolling_wait_for(&own->members[i], own->members[i].gathered);
     own->members[i].gathered = PL_NONE;
   }
-  for (bool waits = false; side->at < pieces->n; side->at++) {
+  for (bool waits = false, began = false; side->at < pieces->n; side->at++) {
     const pl_piece *piece = &pieces->pieces[side->at];
-    if (waits && !exchanges_tokens(piece)) break;
+    bool exchanges = exchanges_tokens(piece);
+    if ((waits && !exchanges) || (began && awaits_tokens(piece))) break;
     emit_piece_of(state, own, piece, side->microbatch);
-    waits = exchanges_tokens(piece);
+    waits = exchanges && piece->kind == PL_PIECE_COLLECTIVE;
+    began |= exchanges && piece->kind == PL_PIECE_BEGIN;
   }
 }
 

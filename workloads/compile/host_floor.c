@@ -13,18 +13,44 @@ static uint32_t class_of(const pl_piece_context *context, const pl_op *op) {
   return context->device->group_class[pl_communication_slot((pl_group_role)op->group)];
 }
 
-/* A collective alone; 0 where the plan does not lower it (chunked), and where computing goes on beside it: of a pair
- * the other pass's, while tokens are exchanged. */
-static double collective_s(const pl_piece_context *context, const pl_op *op) {
+/* A collective alone; 0 where the plan does not lower it (chunked). */
+static double alone_s(const pl_piece_context *context, const pl_op *op) {
   uint32_t class = class_of(context, op);
-  if (class == PL_NONE || context->plan->ops == NULL || op->overlap != PL_OVERLAP_NONE) return 0;
-  if (op->group == PL_GROUP_EXPERT && pl_strategy_hides_tokens(context->program->strategy)) return 0;
+  if (class == PL_NONE || context->plan->ops == NULL) return 0;
   const pl_group_class *group = &context->plan->group_classes[class];
   const pl_family *family = &context->program->families[group->family];
   for (uint32_t i = 0; i < family->n_ops; i++)
     if (family->ops[i].kind == (pl_collective_kind)op->collective && family->ops[i].size_bytes == op->size_bytes)
       return pl_ticks_to_s(context->plan->ops[group->first_op + i].alone_ticks);
   return 0;
+}
+
+/* That of one beside which nothing computes: of a pair the other pass does, while tokens are exchanged. */
+static double collective_s(const pl_piece_context *context, const pl_op *op) {
+  if (op->overlap != PL_OVERLAP_NONE) return 0;
+  if (op->group == PL_GROUP_EXPERT && pl_strategy_hides_tokens(context->program->strategy)) return 0;
+  return alone_s(context, op);
+}
+
+/* Exchanges of tokens beside which shared experts compute, until what comes with them is awaited. */
+typedef struct hidden_exchange {
+  double alone_s, since_s; /* and what has been computed meanwhile */
+} hidden_exchange;
+
+static bool runs_beside_shared(const pl_piece_context *context, const pl_op *op) {
+  return op->kind == PL_OP_COLLECTIVE && op->group == PL_GROUP_EXPERT && op->overlap == PL_OVERLAP_BEGINS &&
+         !pl_strategy_pairs_passes(context->program->strategy);
+}
+
+/* What is not hidden of it counts. */
+static void hide(const pl_piece_context *context, const pl_op *op, hidden_exchange *hidden, pl_host_load *load) {
+  if (runs_beside_shared(context, op)) {
+    if (hidden->alone_s == 0) hidden->since_s = load->device_s;
+    hidden->alone_s += alone_s(context, op);
+  } else if (op->overlap == PL_OVERLAP_AWAITS && hidden->alone_s > 0) {
+    load->device_s += fmax(0, hidden->alone_s - (load->device_s - hidden->since_s));
+    hidden->alone_s = 0;
+  }
 }
 
 /* A grouped product is as many calls of a matrix library as there are experts (Transformer Engine's GroupedLinear, on
@@ -75,8 +101,11 @@ pl_host_load pl_host_load_of_instruction(const pl_piece_context *context, const 
   pl_block_pass pass = pl_instruction_pass(instruction);
   const pl_op_list *list = pl_block_ops(block, pass);
   const pl_op_time *times = context->prices->times[block->block_class][pass];
-  for (uint32_t i = 0; i < list->n_ops; i++)
+  hidden_exchange hidden = {0, 0};
+  for (uint32_t i = 0; i < list->n_ops; i++) {
+    hide(context, &list->ops[i], &hidden, &load);
     add_op(context, block, &list->ops[i], times[i], instruction->backward, &load);
+  }
   bool is_layer = block->kind == PL_BLOCK_LAYER || block->kind == PL_BLOCK_EXPERT_LAYER;
   if (is_layer && pass != PL_PASS_WEIGHTS) /* the calls around the ops are those of the first half */
     load.host_s += framework_of(context)->launch.layer_s;

@@ -432,7 +432,8 @@ pl_code pl_ir_graph_maker_take(const pl_cluster *cluster, const pl_ir_module *mo
     own->transfers.tokens = (pl_token_choice){own->routing.k, own->routing.groups, own->routing.chosen_groups};
   pl_ir_element narrow = narrow_element(module);
   if (own->framework->pipeline.sends_tokens_fp8 && narrow != PL_IR_ELEMENT_COUNT) own->token_bytes = PL_FP8_TOKEN_BYTES;
-  own->is_crowded = own->framework->pipeline.exchange_multiprocessors > 0 && joins_steps(module);
+  own->is_crowded = own->framework->pipeline.exchange_multiprocessors > 0 &&
+                    (joins_steps(module) || own->framework->pipeline.token_order != PL_TOKENS_AS_MADE);
   /* Not in NVFP4, as of tuples (workloads/lower/block_program.c). */
   own->overlaps_tensor =
       own->framework->pipeline.overlaps_tensor && module->level == PL_IR_KERNELS && narrow != PL_IR_F4;

@@ -15,9 +15,36 @@ static bool is_in_time(const pl_framework *framework) {
          framework->launch.collective_s <= 0 && framework->launch.layer_s <= 0;
 }
 
+/* Exchanges of tokens beside which shared experts compute, until what comes with them is read; workloads/compile/
+ * host_floor.c says the same of tuples. */
+typedef struct hidden_exchange {
+  double alone_s, since_s[PL_IR_GRAPH_PROFILES_MAX]; /* and what had been computed when it began */
+} hidden_exchange;
+
+static void hide(const pl_ir_graphing *own, double alone_s, hidden_exchange *hidden, const pl_ir_load *load) {
+  for (uint32_t p = 0; hidden->alone_s == 0 && p < own->cluster->n_profiles; p++)
+    hidden->since_s[p] = load->device_s[p];
+  hidden->alone_s += alone_s;
+}
+
+/* What is not hidden of it counts once the op reads it. */
+static void await_hidden(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op,
+                         hidden_exchange *hidden, pl_ir_load *load) {
+  bool reads = false;
+  for (int32_t i = 0; hidden->alone_s > 0 && i < op->n_inputs; i++) {
+    int32_t maker = f->values[op->inputs[i]].op;
+    reads = reads || (maker != PL_IR_NONE && pl_ir_op_is(&f->ops[maker], "all_to_all"));
+  }
+  if (!reads || pl_ir_op_is(op, "all_to_all")) return;
+  for (uint32_t p = 0; p < own->cluster->n_profiles; p++)
+    load->device_s[p] += fmax(0, hidden->alone_s - (load->device_s[p] - hidden->since_s[p]));
+  hidden->alone_s = 0;
+}
+
 /* Computing waits for all but the data group, whose collectives the host calls beside it, and those that run beside
  * products. */
-static pl_code add_meeting(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_load *load) {
+static pl_code add_meeting(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, hidden_exchange *hidden,
+                           pl_ir_load *load) {
   bool ring = pl_ir_row_is_ring(pl_ir_row_at(op->row));
   bool meets = pl_ir_row_at(op->row)->effect == PL_IR_COLLECTIVE && !pl_ir_op_is(op, "shift");
   if (pl_ir_graph_is_leg(f, op) || pl_ir_graph_is_known(f, op)) return PL_OK;
@@ -28,6 +55,10 @@ static pl_code add_meeting(pl_ir_graphing *own, const pl_ir_function *f, const p
   load->host_s += own->framework->launch.collective_s;
   if (meeting.axes != 0 && !ring && !pl_ir_graph_runs_beside(own, f, op))
     PL_TRY(pl_ir_graph_meeting_alone(own, &meeting, &alone_s));
+  if (own->framework->pipeline.token_order == PL_TOKENS_SHARED && meets && meeting.stream == PL_STREAM_EXPERT) {
+    hide(own, alone_s, hidden, load);
+    return PL_OK;
+  }
   for (uint32_t p = 0; p < own->cluster->n_profiles; p++)
     load->device_s[p] += alone_s;
   return PL_OK;
@@ -74,6 +105,7 @@ static pl_code load_of(pl_ir_graphing *own, int32_t function, pl_category catego
   if (strstr(f->name, "layer") != NULL && strstr(f->name, ".backward") != NULL)
     made->host_s += own->framework->launch.layer_s;
   const pl_ir_doing *doing = pl_ir_graph_doing(own, function);
+  hidden_exchange hidden = {.alone_s = 0};
   int32_t outer = own->function;
   pl_category before = own->category;
   if (doing == NULL) return pl_ir_graph_no_memory(own);
@@ -88,7 +120,8 @@ static pl_code load_of(pl_ir_graphing *own, int32_t function, pl_category catego
       continue;
     }
     int32_t rounds = pl_ir_ring_devices(&own->module->mesh, op);
-    if (pl_ir_graph_moves(op)) PL_TRY(add_meeting(own, f, op, made));
+    await_hidden(own, f, op, &hidden, made);
+    if (pl_ir_graph_moves(op)) PL_TRY(add_meeting(own, f, op, &hidden, made));
     if (pl_ir_graph_moves(op) && rounds == 1) continue;
     if (adds_shards(f, op, doing->ops[i])) continue;
     own->function = function;

@@ -247,6 +247,7 @@ static bool exchanges_tokens(const pl_ir_act *act) {
 /* On to where it waits for tokens, or to its end. */
 static pl_code do_side(pl_ir_graphing *own, const pl_ir_passes *passes, const int32_t *places, side *of) {
   uint32_t *last = own->now->last;
+  bool goes_on = own->framework->pipeline.token_order == PL_TOKENS_DELAYED; /* with what waits for none */
   own->now->last = of->last;
   for (bool waits = false; of->step < of->end;) {
     const pl_ir_pass *pass = &passes->steps[places[of->step]];
@@ -256,7 +257,9 @@ static pl_code do_side(pl_ir_graphing *own, const pl_ir_passes *passes, const in
       continue;
     }
     const pl_ir_act *act = &pass->acts[of->act];
-    if (waits && act->kind == PL_IR_ACT_WORK) break; /* other exchanges may go with the tokens */
+    if (waits && act->kind == PL_IR_ACT_WORK && (act->n_awaited > 0 || !goes_on))
+      break; /* other exchanges may go with
+               the tokens */
     of->act++;
     own->microbatch = own->now->class->steps[of->step].microbatch;
     PL_TRY(pl_ir_graph_do(own, act));

@@ -36,6 +36,7 @@ typedef struct gathering {
   uint32_t n_blocks_left;     /* of the pass that have ops */
   double pass_gradient_bytes; /* kept per parameter until the end of the pass */
   int64_t kept_bytes;         /* until the end of the pass, of the blocks so far */
+  bool awaits_tokens;         /* an exchange with experts has begun */
   bool awaits_product;        /* a tensor collective has begun: what follows the next product waits for it */
   double late_per_host_s;     /* seconds that the device waits per second that the host works, in this pass */
 } gathering;
@@ -231,6 +232,7 @@ static void add_block_collective(gathering *state, const pl_op *op) {
     return;
   }
   if (slot == PL_SLOT_TENSOR) state->awaits_product = true;
+  if (slot == PL_SLOT_EXPERT && begins) state->awaits_tokens = true;
   add_communication(state, begins ? PL_PIECE_BEGIN : PL_PIECE_COLLECTIVE, slot, own, op->name);
 }
 
@@ -332,8 +334,11 @@ static void add_block(gathering *state, const pl_instruction *instruction) {
       continue;
     }
     if (op->kind == PL_OP_GEMM) begin_collective_of(state, list, i);
-    if (op->overlap == PL_OVERLAP_AWAITS)
-      add_communication(state, PL_PIECE_COMPLETE, PL_SLOT_CONTEXT, PL_NONE, "await");
+    if (op->overlap == PL_OVERLAP_AWAITS) {
+      add_communication(state, PL_PIECE_COMPLETE, state->awaits_tokens ? PL_SLOT_EXPERT : PL_SLOT_CONTEXT, PL_NONE,
+                        "await");
+      state->awaits_tokens = false;
+    }
     if (!taken) add_effect(state, effect.peak_bytes, effect.peak_bytes);
     taken = true;
     if (i == last) add_effect(state, 0, effect.net_bytes - effect.peak_bytes);

@@ -21,6 +21,14 @@
 
 struct pl_job;
 
+/* In which order a layer's ops stand around the exchanges of tokens with its experts (workloads/fuse/kernel_tokens.c).
+ */
+typedef enum pl_token_order {
+  PL_TOKENS_AS_MADE = 0,
+  PL_TOKENS_DELAYED, /* the experts' gradients of weights behind the last exchange of a backward pass */
+  PL_TOKENS_SHARED   /* shared experts behind the exchanges */
+} pl_token_order;
+
 /* How the vocabulary's loss is computed on a rank. */
 typedef enum pl_loss_form {
   PL_LOSS_IN_PLACE = 0, /* one fp32 copy of the logits, worked on in place (Megatron-LM's vocab-parallel loss) */
@@ -184,6 +192,7 @@ typedef struct pl_framework {
     bool sends_tokens_fp8; /* where products are in fp8: tokens go to their experts, and gradients of answers back to
                               them, in 8 bits; answers and gradients of tokens in 16 */
     double exchange_multiprocessors; /* that the exchange of tokens keeps busy while something computes beside it */
+    pl_token_order token_order;      /* of a strategy's ep_overlap; in no file */
     int assign;                      /* default of the strategy's `assign`: recipe PL_ASSIGN_UNIFORM + assign */
     bool splits_sends;               /* default of --pipeline-sends */
     double pipeline_buffers; /* what a stage but the last keeps for its backward passes is there this many times pp,

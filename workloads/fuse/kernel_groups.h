@@ -71,5 +71,9 @@ void pl_kernel_views(pl_kernel_finding *own);
 /* Of groups in the order that they are written in: tensor collectives of gradients in dense layers stand next to the
  * products that they run beside. kernel_beside.c */
 void pl_kernel_order_beside(const pl_kernel_finding *own, int32_t *order, int32_t n);
+/* Likewise, of layers of experts: what runs beside the exchanges of tokens stands behind them. False: no memory.
+ * kernel_tokens.c */
+bool pl_kernel_order_tokens(const pl_kernel_finding *own, pl_token_order how, int32_t *order, int32_t n,
+                            pl_arena *scratch);
 
 #endif

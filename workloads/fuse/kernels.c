@@ -105,7 +105,8 @@ static void take_apart(writing *w, int32_t group) {
   }
 }
 
-static void order_ops(writing *w) {
+/* False: no memory. */
+static bool order_ops(writing *w) {
   for (bool again = true; again;) {
     int32_t loop = PL_IR_NONE;
     chain_ops(w);
@@ -119,6 +120,7 @@ static void order_ops(writing *w) {
   /* Nothing runs beside products in NVFP4 (workloads/lower/block_program.c). */
   bool beside = w->own.framework->pipeline.overlaps_tensor && w->narrowing.element != PL_IR_F4;
   if (beside || w->whole) pl_kernel_order_beside(&w->own, w->order, w->n_order);
+  return pl_kernel_order_tokens(&w->own, w->own.framework->pipeline.token_order, w->order, w->n_order, w->scratch);
 }
 
 /* ---- kernels ---- */
@@ -262,8 +264,8 @@ static pl_code write_function(writing *w, const pl_ir_module *from, int32_t inde
   if (!pl_kernel_finding_init(&w->own, from, index, framework, packs, w->scratch) || !take_room(w, f))
     return no_memory(error);
   pl_kernel_groups_find(&w->own);
-  order_ops(w);
-  if (!pl_narrowing_begin(&w->narrowing, &w->own, w->function, w->next_of, w->map, w->scratch)) return no_memory(error);
+  if (!order_ops(w) || !pl_narrowing_begin(&w->narrowing, &w->own, w->function, w->next_of, w->map, w->scratch))
+    return no_memory(error);
   w->function->name = pl_arena_strdup(w->to->arena, f->name);
   w->function->place = f->place;
   pl_ir_function_expect(w->to, w->function, f->n_ops, f->n_values);

@@ -200,8 +200,9 @@ typedef struct pl_block_shard {
   bool fp4;       /* with fp8: in NVFP4 instead */
   pl_attention_kernel attention_kernel; /* which one; ANY = the device's first */
   const struct pl_framework
-      *framework; /* which chains are one kernel (workloads/framework/framework.h); NULL = ideal */
-  bool halves;    /* the two halves of the backward pass are asked for */
+      *framework;      /* which chains are one kernel (workloads/framework/framework.h); NULL = ideal */
+  bool halves;         /* the two halves of the backward pass are asked for */
+  uint8_t token_order; /* pl_token_order of workloads/framework/framework.h */
 } pl_block_shard;
 
 /* Passes of a block, and how they are counted. A backward pass in whole, or its halves one after the other: what the

@@ -17,7 +17,10 @@ typedef struct term {
 } term;
 
 static const term terms[] = {
-    {"ep_overlap", {"overlap_moe_expert_parallel_comm"}, "--overlap-moe-expert-parallel-comm", true},
+    {"ep_overlap",
+     {"overlap_moe_expert_parallel_comm", "moe_shared_expert_overlap"},
+     "--overlap-moe-expert-parallel-comm",
+     true},
     {"etp", {"expert_tensor_parallel_size", "expert_tensor_parallel_degree"}, "--expert-tensor-parallel-size", false},
     {"ep", {"expert_model_parallel_size", "expert_parallel_degree"}, "--expert-model-parallel-size", false},
     {"cp", {"context_parallel_size", "context_parallel_degree"}, "--context-parallel-size", false},

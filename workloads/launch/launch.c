@@ -283,7 +283,8 @@ pl_code pl_launch_strategy(pl_launch *launch, uint32_t n_gpus, int64_t n_layers,
   PL_TRY(find_chunks(launch, n_layers, error));
   char etp[48] = "", shard[32] = "", assign[32] = "";
   if (s->etp > 1) snprintf(etp, sizeof etp, ",etp=%d", s->etp);
-  if (s->ep_overlap) snprintf(etp + strlen(etp), sizeof etp - strlen(etp), ",ep_overlap=1");
+  if (s->ep_overlap)
+    snprintf(etp + strlen(etp), sizeof etp - strlen(etp), ",ep_overlap=%s", pl_ep_overlap_names[s->ep_overlap]);
   if (s->shard > 0) snprintf(shard, sizeof shard, ",shard=%d", s->shard);
   if (s->recipe != PL_ASSIGN_UNIFORM) snprintf(assign, sizeof assign, ",assign=%s", pl_assign_names[s->recipe]);
   *text =

@@ -364,26 +364,6 @@ static pl_code take_sharding(pl_launch *launch, pl_error *error) {
   return pl_launch_assume(launch, error, "zero=1: zero=%d with pipeline stages cannot be said", zero);
 }
 
-/* What would shorten a step and is not modelled. */
-static pl_code assume_not_modelled(pl_launch *launch, pl_error *error) {
-  bool no_shared = launch->has_model && launch->model.shared_ffn == 0;
-  const struct {
-    const char *key, *means;
-    bool is_idle; /* without effect on this model */
-  } known[] = {
-      {"moe_shared_expert_overlap", "shared experts run behind the exchange of tokens, not beside it", no_shared},
-      {"delay_wgrad_compute", "gradients of weights are computed where the backward pass makes them", false}};
-  for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
-    bool is_on = false;
-    if (known[i].is_idle) continue;
-    pl_settings_flag(&launch->settings, known[i].key, &is_on);
-    if (!is_on) continue;
-    pl_settings_set_aside(&launch->settings, known[i].key);
-    PL_TRY(pl_launch_assume(launch, error, "no %s, which is not modelled: %s", known[i].key, known[i].means));
-  }
-  return PL_OK;
-}
-
 /* --tp-comm-overlap, which goes with sequence parallelism; without tensor ranks there is nothing to overlap. */
 static pl_code take_tensor_overlap(pl_launch *launch, pl_error *error) {
   bool is_on = false;
@@ -398,42 +378,12 @@ static pl_code take_tensor_overlap(pl_launch *launch, pl_error *error) {
                           "has (--framework)");
 }
 
-/* --moe-token-dispatcher-type, the backend of `flex`, and the multiprocessors that it takes: Megatron Core's own
- * defaults where a file leaves them out (transformer_config.py, token_dispatcher.py). */
-static pl_code take_dispatcher(pl_launch *launch, pl_error *error) {
-  static const char *const numbers[] = {"moe_flex_dispatcher_num_sms", "moe_deepep_num_sms", "moe_hybridep_num_sms"};
-  const pl_setting *type = pl_settings_take(&launch->settings, "moe_token_dispatcher_type");
-  const pl_setting *backend = pl_settings_take(&launch->settings, "moe_flex_dispatcher_backend");
-  bool deepep = false;
-  pl_settings_flag(&launch->settings, "moe_enable_deepep", &deepep);
-  bool flex = deepep || (pl_setting_is_given(type) && strcmp(type->value, "flex") == 0);
-  bool hybrid = flex && pl_setting_is_given(backend) && strcmp(backend->value, "hybridep") == 0;
-  if (flex) {
-    launch->sends_tokens_per_node = 1;
-    launch->exchange_sms = hybrid ? 16 : 20;
-  } else if (pl_setting_is_given(type)) {
-    launch->sends_tokens_per_node = 0;
-    launch->exchange_sms = 16;
-    if (strcmp(type->value, "alltoall") != 0)
-      PL_TRY(
-          pl_launch_assume(launch, error, "moe_token_dispatcher_type alltoall: '%.64s' is not modelled", type->value));
-  }
-  for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-    int64_t taken = -1;
-    PL_TRY(pl_settings_integer(&launch->settings, numbers[i], 0, &taken, error));
-    if (taken >= 0) launch->exchange_sms = (double)taken;
-  }
-  return PL_OK;
-}
-
 static pl_code take_experts_degrees(pl_launch *launch, pl_error *error) {
   pl_strategy *strategy = &launch->strategy;
   int32_t tensor = 0;
   PL_TRY(pl_launch_take_degree(launch, "expert_model_parallel_size", &strategy->ep, error));
   PL_TRY(pl_launch_take_degree(launch, "expert_tensor_parallel_size", &tensor, error));
-  pl_settings_flag(&launch->settings, "overlap_moe_expert_parallel_comm", &strategy->ep_overlap);
-  PL_TRY(take_dispatcher(launch, error));
-  PL_TRY(assume_not_modelled(launch, error));
+  PL_TRY(pl_megatron_take_dispatcher(launch, error));
   if (launch->model.n_experts <= 1 || strategy->tmp == 1) return PL_OK;
   strategy->etp = tensor == 1 ? 1 : strategy->tmp;
   if (tensor > 1 && tensor != strategy->tmp)
@@ -473,6 +423,7 @@ static pl_code take_strategy(pl_launch *launch, pl_error *error) {
   PL_TRY(take_context(launch, error));
   PL_TRY(take_experts_degrees(launch, error));
   PL_TRY(take_recompute(launch, error));
+  PL_TRY(pl_megatron_take_hidden_tokens(launch, error));
   return take_sharding(launch, error);
 }
 

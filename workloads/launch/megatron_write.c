@@ -90,7 +90,9 @@ static void put_parallelism(FILE *out, const pl_launched *l) {
   if (s->cp > 1) fprintf(out, "    --cp-comm-type %s\n", s->cp_gather ? "all_gather" : "p2p");
   if (s->ep > 1) put(out, "expert-model-parallel-size", s->ep);
   if (l->model->moe.n_experts > 0) put(out, "expert-tensor-parallel-size", s->etp > 1 ? s->etp : 1);
-  put_if(out, s->ep_overlap, "overlap-moe-expert-parallel-comm");
+  put_if(out, pl_strategy_pairs_passes(s), "overlap-moe-expert-parallel-comm");
+  put_if(out, s->ep_overlap == PL_EP_OVERLAP_DELAYED, "delay-wgrad-compute");
+  put_if(out, s->ep_overlap == PL_EP_OVERLAP_SHARED, "moe-shared-expert-overlap");
   put_if(out, s->sp, "sequence-parallel");
   put_if(out, strcmp(s->order, "tpd") == 0, "use-tp-pp-dp-mapping");
   put_if(out, s->zero == 1, "use-distributed-optimizer");

@@ -11,6 +11,10 @@ pl_code pl_launch_torchtitan_take(pl_launch *launch, pl_error *error);
 pl_code pl_launch_nemo_take(pl_launch *launch, pl_error *error);
 pl_code pl_launch_deepspeed_take(pl_launch *launch, pl_error *error);
 
+/* megatron_tokens.c: the dispatcher of tokens; then, with the strategy, what runs beside it. */
+pl_code pl_megatron_take_dispatcher(pl_launch *launch, pl_error *error);
+pl_code pl_megatron_take_hidden_tokens(pl_launch *launch, pl_error *error);
+
 /* torchtitan's names for models, and Paceline's; a NULL name ends them. */
 typedef struct pl_torchtitan_flavor {
   const char *name, *flavor, *model;

@@ -58,9 +58,9 @@ static pl_code check_torchtitan(const pl_launched *l, pl_error *error) {
                    s->zero, s->pp);
   if (s->etp > 1 || s->ep_overlap)
     return pl_fail(error, PL_UNSUPPORTED,
-                   "etp=%d, ep_overlap=%d: a file for torchtitan is written of whole experts (etp=1) that exchange "
+                   "etp=%d, ep_overlap=%s: a file for torchtitan is written of whole experts (etp=1) that exchange "
                    "tokens by themselves (ep_overlap=0)",
-                   s->etp, s->ep_overlap);
+                   s->etp, pl_ep_overlap_names[s->ep_overlap]);
   PL_TRY(pl_launch_check_host(l, error));
   if (s->recompute_layers > 0)
     return pl_fail(error, PL_UNSUPPORTED, "recompute_layers=%d: torchtitan recomputes all layers or none",

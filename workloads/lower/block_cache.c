@@ -53,18 +53,18 @@ static pl_code no_memory(pl_error *error) {
 /* ---- programs ---- */
 
 static uint64_t hash_shard(const pl_block_shard *s) {
-  const uint64_t words[] = {
-      (uint32_t)s->tmp,
-      (uint32_t)s->ep,
-      (uint32_t)s->etp,
-      (uint32_t)s->cp,
-      (uint32_t)s->mbs,
-      (uint64_t)s->seq,
-      (uint64_t)s->recompute,
-      (uint64_t)s->dtype,
-      (uint64_t)s->attention_kernel,
-      (uint64_t)(s->sp | s->cp_gather << 1 | s->flash << 2 | s->fp8 << 3 | s->fp4 << 4 | s->halves << 5),
-      (uint64_t)(uintptr_t)s->framework};
+  const uint64_t words[] = {(uint32_t)s->tmp,
+                            (uint32_t)s->ep,
+                            (uint32_t)s->etp,
+                            (uint32_t)s->cp,
+                            (uint32_t)s->mbs,
+                            (uint64_t)s->seq,
+                            (uint64_t)s->recompute,
+                            (uint64_t)s->dtype,
+                            (uint64_t)s->attention_kernel,
+                            (uint64_t)(s->sp | s->cp_gather << 1 | s->flash << 2 | s->fp8 << 3 | s->fp4 << 4 |
+                                       s->halves << 5 | s->token_order << 6),
+                            (uint64_t)(uintptr_t)s->framework};
   uint64_t hash = 1;
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     hash = pl_hash_word(hash, words[i]);
@@ -75,7 +75,8 @@ static bool equal_shards(const pl_block_shard *a, const pl_block_shard *b) {
   return a->tmp == b->tmp && a->ep == b->ep && a->etp == b->etp && a->cp == b->cp && a->sp == b->sp &&
          a->mbs == b->mbs && a->seq == b->seq && a->recompute == b->recompute && a->cp_gather == b->cp_gather &&
          a->dtype == b->dtype && a->flash == b->flash && a->fp8 == b->fp8 && a->fp4 == b->fp4 &&
-         a->attention_kernel == b->attention_kernel && a->framework == b->framework && a->halves == b->halves;
+         a->attention_kernel == b->attention_kernel && a->framework == b->framework && a->halves == b->halves &&
+         a->token_order == b->token_order;
 }
 
 pl_code pl_block_cache_programs(pl_block_cache *cache, const pl_model *model, const pl_block_shard *shard,

@@ -212,7 +212,7 @@ static pl_code take(const pl_model *model, int32_t class_of_blocks, const pl_blo
   pl_code code = make(model, class_of_blocks, shard, &scratch, block, arena, error);
   pl_arena_release(&scratch);
   PL_TRY(code);
-  if (block->function != NULL) PL_TRY(pl_launch_kernels(shard->framework, arena, block, error));
+  if (block->function != NULL) PL_TRY(pl_launch_kernels(shard, arena, block, error));
   return name_ops(block, pl_model_class_kind(model, class_of_blocks), arena, error);
 }
 

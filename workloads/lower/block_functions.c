@@ -13,6 +13,7 @@ typedef struct layout {
   /* Of layers alone. */
   bool flash, fp8, fp4;
   pl_recompute recompute;
+  uint8_t token_order;
 } layout;
 
 typedef struct pl_kept_functions {
@@ -48,13 +49,15 @@ static layout layout_of(const pl_block_shard *shard) {
                   .flash = shard->flash,
                   .fp8 = shard->fp8,
                   .fp4 = shard->fp4,
-                  .recompute = shard->recompute};
+                  .recompute = shard->recompute,
+                  .token_order = shard->token_order};
 }
 
 static bool is_same(const layout *a, const layout *b) {
   return a->tmp == b->tmp && a->ep == b->ep && a->cp == b->cp && a->etp == b->etp && a->sp == b->sp &&
          a->gathers == b->gathers && a->dtype == b->dtype && a->seq == b->seq && a->framework == b->framework &&
-         a->flash == b->flash && a->fp8 == b->fp8 && a->fp4 == b->fp4 && a->recompute == b->recompute;
+         a->flash == b->flash && a->fp8 == b->fp8 && a->fp4 == b->fp4 && a->recompute == b->recompute &&
+         a->token_order == b->token_order;
 }
 
 /* Kept functions that differ in what is said of layers alone; NULL: none. */
@@ -65,6 +68,7 @@ static const kept_functions *find_like(const pl_block_functions *functions, cons
     like.fp8 = wanted->fp8;
     like.fp4 = wanted->fp4;
     like.recompute = wanted->recompute;
+    like.token_order = wanted->token_order;
     if (is_same(&like, wanted)) return kept;
   }
   return NULL;

@@ -109,6 +109,7 @@ static pl_group_role group_of(const pl_launching *own, const pl_ir_op *op) {
 /* Beside products in layers that have them so: what a product's output is scattered by has begun with it. */
 static pl_op_overlap overlap_of(const pl_launching *own, const pl_ir_op *op, bool forward) {
   bool one = is(op, "all_gather") || is(op, "reduce_scatter");
+  if (own->tape->shard->token_order != PL_TOKENS_AS_MADE && is(op, "all_to_all")) return PL_OVERLAP_BEGINS;
   if (!own->tape->overlaps || !one || group_of(own, op) != PL_GROUP_TENSOR) return PL_OVERLAP_NONE;
   return forward && is(op, "reduce_scatter") ? PL_OVERLAP_BEGAN : PL_OVERLAP_BEGINS;
 }
@@ -288,6 +289,28 @@ static void forward_pass(pl_launching *own) {
     tape->tensors[tape->input].unread = true;
 }
 
+static bool reads(const pl_op *op, uint32_t tensor) {
+  for (int i = 0; i < PL_OP_INPUTS; i++)
+    if (op->inputs[i] == tensor) return true;
+  return false;
+}
+
+/* Whoever first reads what comes with an exchange that runs beside others waits for it. Where that is no computing, or
+ * is not said, everything does. */
+static void await_tokens(pl_op *ops, uint32_t n) {
+  for (uint32_t i = 0; i < n; i++) {
+    if (ops[i].kind != PL_OP_COLLECTIVE || ops[i].group != PL_GROUP_EXPERT || ops[i].overlap != PL_OVERLAP_BEGINS)
+      continue;
+    uint32_t reader = i + 1;
+    while (reader < n && !reads(&ops[reader], ops[i].output))
+      reader++;
+    if (reader < n && ops[reader].kind != PL_OP_COLLECTIVE)
+      ops[reader].overlap = PL_OVERLAP_AWAITS;
+    else
+      ops[i].overlap = PL_OVERLAP_NONE;
+  }
+}
+
 static void backward_pass(pl_launching *own) {
   pl_tape *tape = own->tape;
   if (tape->output != PL_NONE && own->f->n_arguments > 0) {
@@ -308,9 +331,10 @@ static const pl_ir_function *function_of(const pl_block_function *block, const p
   return index != PL_IR_NONE ? kernels->functions[index] : NULL;
 }
 
-pl_code pl_launch_kernels(const pl_framework *framework, pl_arena *arena, pl_block_function *block, pl_error *error) {
+pl_code pl_launch_kernels(const pl_block_shard *shard, pl_arena *arena, pl_block_function *block, pl_error *error) {
   /* Of a framework that reduces a block's gradients together each is made by itself, and handed over. */
-  pl_framework own = *pl_framework_or_ideal(framework);
+  pl_framework own = *pl_framework_or_ideal(shard->framework);
+  own.pipeline.token_order = (pl_token_order)shard->token_order;
   if (own.gradients.gradient_path != PL_GRADIENTS_ADDED) {
     own.gradients.gradient_path = PL_GRADIENTS_ADDED;
     own.kernels.fuses_accumulation = false;
@@ -331,9 +355,11 @@ static pl_code launch(const pl_block_function *block, pl_tape *tape, pl_arena *s
   if (!begin_pass(&own, forward, false)) return pl_fail_memory(error, "the program of a block");
   pl_launching_find_packs(&own);
   forward_pass(&own);
+  await_tokens(tape->forward, tape->n_forward);
   if (backward != NULL) {
     if (!begin_pass(&own, backward, true)) return pl_fail_memory(error, "the program of a block");
     backward_pass(&own);
+    await_tokens(tape->backward, tape->n_backward);
   }
   return scratch->failed ? pl_fail_memory(error, "the program of a block") : PL_OK;
 }

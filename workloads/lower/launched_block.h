@@ -14,7 +14,7 @@
 #include "workloads/lower/block_function.h"
 
 /* Its kernels under the framework (NULL: ideal), in `arena`. */
-pl_code pl_launch_kernels(const pl_framework *framework, pl_arena *arena, pl_block_function *block, pl_error *error);
+pl_code pl_launch_kernels(const pl_block_shard *shard, pl_arena *arena, pl_block_function *block, pl_error *error);
 /* Forward and backward pass of these, all that the tape says of a block but its FLOPs. */
 pl_code pl_launch_block(const pl_block_function *block, pl_tape *tape, pl_error *error);
 /* Forward FLOPs of the whole block for one microbatch, unsharded and unpadded (block_flops.c). */

@@ -169,7 +169,7 @@ static double steps_bytes(const pl_program *program, int32_t stage) {
 }
 
 double pl_stage_passes_bytes(const pl_program *program, int32_t stage) {
-  if (program->strategy->ep_overlap) return steps_bytes(program, stage);
+  if (pl_strategy_pairs_passes(program->strategy)) return steps_bytes(program, stage);
   switch (program->strategy->schedule) {
   case PL_SCHEDULE_GPIPE:
   case PL_SCHEDULE_FIFO:

@@ -34,11 +34,14 @@ const pl_framework *pl_framework_of_tuple(const pl_framework *framework, const p
   pl_strategy adopted = *strategy;
   adopted.overlap_is_given = false;
   pl_strategy_adopt(&adopted, &job);
-  if (strategy->overlap == adopted.overlap) return own; /* as the profile has it */
+  pl_token_order order = pl_strategy_token_order(strategy);
+  if (strategy->overlap == adopted.overlap && order == own->pipeline.token_order)
+    return own; /* as the profile has it */
   pl_framework *made = PL_TAKE(arena, pl_framework, 1);
   if (made == NULL) return NULL;
   *made = *own;
-  made->gradients.overlaps_gradients = strategy->overlap;
+  if (strategy->overlap != adopted.overlap) made->gradients.overlaps_gradients = strategy->overlap;
+  made->pipeline.token_order = order;
   return made;
 }
 

@@ -55,7 +55,7 @@ int32_t pl_schedule_round(const pl_strategy *strategy) {
 }
 
 int32_t pl_schedule_filling(const pl_strategy *strategy) {
-  int32_t ahead = strategy->ep_overlap ? pl_schedule_round(strategy) : 0; /* one pass more */
+  int32_t ahead = pl_strategy_pairs_passes(strategy) ? pl_schedule_round(strategy) : 0; /* one pass more */
   return (strategy->schedule == PL_SCHEDULE_ZB_H2 || is_in_a_v(strategy->schedule) ? 2 : 1) * strategy->pp + ahead;
 }
 
@@ -82,7 +82,7 @@ pl_schedule pl_schedule_of(const pl_strategy *strategy, int32_t n_microbatches, 
                      .n_passes = (int64_t)strategy->vpp * n_microbatches,
                      .ahead = strategy->pp - stage - 1,
                      .listed = strategy->listed,
-                     .paired = strategy->ep_overlap};
+                     .paired = pl_strategy_pairs_passes(strategy)};
   PL_ASSERT(own.kind != PL_SCHEDULE_LISTED || own.listed->n_microbatches == n_microbatches);
   if (own.kind == PL_SCHEDULE_INTERLEAVED) own.ahead = 2 * own.ahead + (int64_t)(own.vpp - 1) * own.pp;
   if (own.kind == PL_SCHEDULE_ZB_H2) own.ahead *= 2;

@@ -11,6 +11,7 @@
 
 const char *const pl_schedule_names[] = {
     "gpipe", "1f1b", "interleaved", "fifo", "breadth-first", "zb-h1", "zb-h2", "zb-v", "dualpipe-v", "dualpipe", NULL};
+const char *const pl_ep_overlap_names[] = {"0", "1", "delayed", "shared", NULL};
 const char *const pl_recompute_names[] = {"none", "selective", "full", "alternate", NULL};
 const char *const pl_assign_names[] = {"given", "uniform", "balanced", "ends", "filled", "optimal", "amp-dp", NULL};
 
@@ -195,32 +196,55 @@ static pl_code check_experts(const pl_strategy *strategy, const pl_model *model,
 
 /* As Megatron Core has it (transformer_config.py): every forward pass beside a backward one must have been received
  * before it, which of pipelines only the interleaved schedule sees to; and tokens are not exchanged once more. */
-static pl_code check_pairs(const pl_strategy *strategy, pl_error *error) {
-  if (!strategy->ep_overlap) return PL_OK;
-  if (strategy->ep <= 1)
-    return pl_fail(error, PL_BAD_INPUT,
-                   "strategy: ep_overlap=1 hides the exchange of tokens between experts' ranks, "
-                   "and ep=1 exchanges none; use ep > 1 or ep_overlap=0");
-  if (strategy->schedule == PL_SCHEDULE_DUALPIPE_V)
-    return pl_fail(error, PL_BAD_INPUT,
-                   "strategy: schedule=dualpipe-v runs passes beside each other by itself; leave out ep_overlap=1");
+static pl_code check_pairs(const pl_strategy *strategy, const char *how, pl_error *error) {
   if (strategy->schedule != (strategy->pp > 1 ? PL_SCHEDULE_INTERLEAVED : PL_SCHEDULE_1F1B))
     return pl_fail(error, PL_BAD_INPUT,
-                   "strategy: ep_overlap=1 with pp=%d is of schedule=%s, not %s: in no other order is every forward "
+                   "strategy: ep_overlap=%s with pp=%d is of schedule=%s, not %s: in no other order is every forward "
                    "pass received before the backward pass beside it",
-                   strategy->pp, strategy->pp > 1 ? "interleaved (vpp=2 or more)" : "1f1b",
+                   how, strategy->pp, strategy->pp > 1 ? "interleaved (vpp=2 or more)" : "1f1b",
                    pl_schedule_name(strategy->schedule));
-  if (strategy->recompute == PL_RECOMPUTE_FULL || strategy->recompute == PL_RECOMPUTE_ALTERNATE)
-    return pl_fail(
-        error, PL_BAD_INPUT,
-        "strategy: ep_overlap=1 with recompute=%s: tokens would be exchanged once more in the backward pass; "
-        "use recompute=none or selective",
-        pl_recompute_names[strategy->recompute]);
   if (strategy->zero >= 3)
     return pl_fail(
         error, PL_BAD_INPUT,
-        "strategy: ep_overlap=1 with zero=3: both passes would gather parameters at once; use zero=0, 1 or 2");
+        "strategy: ep_overlap=%s with zero=3: both passes would gather parameters at once; use zero=0, 1 or 2", how);
   return PL_OK;
+}
+
+/* Of ranks whose experts' tokens go over the tensor group, too, nothing runs beside that. */
+static pl_code check_put_off(const pl_strategy *strategy, const pl_model *model, const char *how, pl_error *error) {
+  if (strategy->ep_overlap == PL_EP_OVERLAP_SHARED && model->moe.shared_ffn == 0)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "strategy: ep_overlap=shared, but %s has no shared experts to compute meanwhile; use ep_overlap=0 "
+                   "or 1",
+                   model->name);
+  if (strategy->ep_overlap >= PL_EP_OVERLAP_DELAYED && strategy->etp > 1)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "strategy: ep_overlap=%s with etp=tmp: tokens are gathered over the tensor ranks behind their "
+                   "exchange, beside which nothing runs; use etp=1",
+                   how);
+  return PL_OK;
+}
+
+static pl_code check_hidden_tokens(const pl_strategy *strategy, const pl_model *model, pl_error *error) {
+  const char *how = pl_ep_overlap_names[strategy->ep_overlap];
+  if (strategy->ep_overlap == PL_EP_OVERLAP_NONE) return PL_OK;
+  if (strategy->ep <= 1)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "strategy: ep_overlap=%s hides the exchange of tokens between experts' ranks, "
+                   "and ep=1 exchanges none; use ep > 1 or ep_overlap=0",
+                   how);
+  if (strategy->schedule == PL_SCHEDULE_DUALPIPE_V || strategy->schedule == PL_SCHEDULE_DUALPIPE)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "strategy: schedule=%s runs passes beside each other by itself; leave out ep_overlap=%s",
+                   pl_schedule_name(strategy->schedule), how);
+  if (pl_strategy_pairs_passes(strategy)) PL_TRY(check_pairs(strategy, how, error));
+  if (strategy->recompute == PL_RECOMPUTE_FULL || strategy->recompute == PL_RECOMPUTE_ALTERNATE)
+    return pl_fail(
+        error, PL_BAD_INPUT,
+        "strategy: ep_overlap=%s with recompute=%s: tokens would be exchanged once more in the backward pass; "
+        "use recompute=none or selective",
+        how, pl_recompute_names[strategy->recompute]);
+  return check_put_off(strategy, model, how, error);
 }
 
 static pl_code check_shard(const pl_strategy *strategy, const pl_model *model, pl_error *error) {
@@ -279,7 +303,8 @@ pl_block_shard pl_strategy_shard(const pl_strategy *strategy, const pl_job *job)
                           .attention_kernel =
                               (pl_attention_kernel)pl_framework_or_ideal(job->framework)->kernels.attention_kernel,
                           .framework = job->framework,
-                          .halves = pl_strategy_splits_backward(strategy)};
+                          .halves = pl_strategy_splits_backward(strategy),
+                          .token_order = (uint8_t)pl_strategy_token_order(strategy)};
 }
 
 void pl_strategy_adopt(pl_strategy *strategy, const pl_job *job) {
@@ -297,7 +322,7 @@ pl_code pl_strategy_check(const pl_strategy *strategy, const pl_model *model, co
   PL_TRY(check_schedule(strategy, job, error));
   PL_TRY(check_options(strategy, model, job, error));
   PL_TRY(check_experts(strategy, model, error));
-  PL_TRY(check_pairs(strategy, error));
+  PL_TRY(check_hidden_tokens(strategy, model, error));
   PL_TRY(check_shard(strategy, model, error));
   PL_TRY(check_assignment(strategy, model, error));
   const pl_block_shard shard = pl_strategy_shard(strategy, job);
@@ -362,7 +387,9 @@ static void format_extras(const pl_strategy *strategy, char text[EXTRAS_BYTES]) 
         (size_t)snprintf(text, EXTRAS_BYTES, ",cp=%d%s", strategy->cp, strategy->cp_gather ? ",cp_comm=gather" : "");
   if (strategy->ep > 1) length += (size_t)snprintf(text + length, EXTRAS_BYTES - length, ",ep=%d", strategy->ep);
   if (strategy->etp > 1) length += (size_t)snprintf(text + length, EXTRAS_BYTES - length, ",etp=%d", strategy->etp);
-  if (strategy->ep_overlap) length += (size_t)snprintf(text + length, EXTRAS_BYTES - length, ",ep_overlap=1");
+  if (strategy->ep_overlap)
+    length += (size_t)snprintf(text + length, EXTRAS_BYTES - length, ",ep_overlap=%s",
+                               pl_ep_overlap_names[strategy->ep_overlap]);
   if (strategy->shard > 0)
     length += (size_t)snprintf(text + length, EXTRAS_BYTES - length, ",shard=%d", strategy->shard);
   if (strategy->offload_states || strategy->offload_kept)

@@ -20,7 +20,9 @@
  * what ZeRO shards, and their shares of gradients are all-reduced with those of the other copies (PyTorch's
  * HYBRID_SHARD, MiCS, Megatron's distributed optimizer instances); without it all of them share one. ep_overlap=1: a
  * forward pass and a backward pass of another microbatch run beside each other, so that experts exchange the tokens of
- * one while the other computes (Megatron Core's combined 1F1B, --overlap-moe-expert-parallel-comm). offload: none,
+ * one while the other computes (Megatron Core's combined 1F1B, --overlap-moe-expert-parallel-comm); delayed: with the
+ * experts' gradients of weights behind the exchange (--delay-wgrad-compute); shared: of one pass by itself, in which
+ * shared experts run beside the exchange (--moe-shared-expert-overlap). offload: none,
  * states (of the optimizer, which the host then updates), kept (activations), both, gradients (states and gradients) or
  * all in the memory of the host (workloads/tree/README.md). recompute_layers: of each chunk so many layers, the first,
  * are recomputed, not all (Megatron's --recompute-method block). The last two are simulated as programs
@@ -73,6 +75,17 @@ typedef enum pl_assign_recipe {
 /* As users write them, by enumerator; NULL ends them. */
 extern const char *const pl_assign_names[];
 
+/* What runs beside the exchange of tokens with experts. */
+typedef enum pl_ep_overlap {
+  PL_EP_OVERLAP_NONE = 0,
+  PL_EP_OVERLAP_PASSES,  /* a pass of another microbatch */
+  PL_EP_OVERLAP_DELAYED, /* likewise, and gradients of weights that are put off */
+  PL_EP_OVERLAP_SHARED,  /* shared experts of the same pass */
+  PL_EP_OVERLAP_COUNT
+} pl_ep_overlap;
+/* As users write them, by enumerator; NULL ends them. */
+extern const char *const pl_ep_overlap_names[];
+
 /* Degrees that a text may leave out: pp and tmp are 1 then, and dp takes the devices that are left. */
 typedef enum pl_assumed_degree { PL_ASSUMED_PP = 1, PL_ASSUMED_DP = 2, PL_ASSUMED_TMP = 4 } pl_assumed_degree;
 
@@ -83,7 +96,8 @@ typedef struct pl_strategy {
   bool cp_gather;      /* cp_comm=gather */
   pl_schedule_kind schedule;
   const struct pl_listed_schedule *listed; /* of PL_SCHEDULE_LISTED (workloads/strategy/listed_schedule.h) */
-  bool sp, overlap, ep_overlap;
+  bool sp, overlap;
+  uint8_t ep_overlap;    /* pl_ep_overlap */
   bool assign_is_given;  /* false: as the framework cuts, or uniform (pl_strategy_adopt) */
   bool overlap_is_given; /* false: what the framework does, or 1 (pl_strategy_adopt) */
   pl_recompute recompute;
@@ -134,11 +148,20 @@ static inline int32_t pl_strategy_place_of(const pl_strategy *strategy, int32_t 
 }
 /* Whether its schedule runs the backward pass for inputs and that for weights apart. */
 bool pl_strategy_splits_backward(const pl_strategy *strategy);
-/* Whether experts exchange tokens of one pass while another computes: a forward pass beside a backward one. */
+/* Whether ep_overlap has passes run beside each other. */
+static inline bool pl_strategy_pairs_passes(const pl_strategy *strategy) {
+  return strategy->ep_overlap == PL_EP_OVERLAP_PASSES || strategy->ep_overlap == PL_EP_OVERLAP_DELAYED;
+}
+/* Whether something computes while experts exchange tokens: another pass, or shared experts. */
 static inline bool pl_strategy_hides_tokens(const pl_strategy *strategy) {
-  bool has_pairs = strategy->ep_overlap || strategy->schedule == PL_SCHEDULE_DUALPIPE_V ||
-                   strategy->schedule == PL_SCHEDULE_DUALPIPE;
-  return has_pairs && strategy->ep > 1;
+  bool hides = strategy->ep_overlap != PL_EP_OVERLAP_NONE || strategy->schedule == PL_SCHEDULE_DUALPIPE_V ||
+               strategy->schedule == PL_SCHEDULE_DUALPIPE;
+  return hides && strategy->ep > 1;
+}
+static inline pl_token_order pl_strategy_token_order(const pl_strategy *strategy) {
+  return strategy->ep_overlap == PL_EP_OVERLAP_DELAYED  ? PL_TOKENS_DELAYED
+         : strategy->ep_overlap == PL_EP_OVERLAP_SHARED ? PL_TOKENS_SHARED
+                                                        : PL_TOKENS_AS_MADE;
 }
 
 static inline int32_t pl_strategy_cp(const pl_strategy *strategy) {

@@ -68,12 +68,23 @@ static pl_code read_flag(parsing *state, const key_value *pair) {
     state->strategy->sp = value != 0;
   } else if (strcmp(pair->key, "idle") == 0) {
     state->strategy->idle = value != 0;
-  } else if (strcmp(pair->key, "ep_overlap") == 0) {
-    state->strategy->ep_overlap = value != 0;
   } else {
     state->strategy->overlap = value != 0;
     state->strategy->overlap_is_given = true;
   }
+  return PL_OK;
+}
+
+static pl_code read_ep_overlap(parsing *state, const key_value *pair) {
+  static const char *const columns[] = {"0", "1", "2", "3", NULL}; /* as results have it */
+  int found = pl_words_find(pl_ep_overlap_names, pair->value);
+  if (found < 0) found = pl_words_find(columns, pair->value);
+  if (found < 0)
+    return pl_fail(state->error, PL_BAD_INPUT,
+                   "strategy: ep_overlap='%.32s': 0, 1 (a pass beside another), delayed (likewise, with gradients of "
+                   "weights put off) or shared (shared experts beside the exchange)",
+                   pair->value);
+  state->strategy->ep_overlap = (uint8_t)found;
   return PL_OK;
 }
 
@@ -176,18 +187,29 @@ static const struct {
   const char *key;
   pl_code (*read)(parsing *state, const key_value *pair);
 } keys[] = {
-    {"pp", read_degree},           {"dp", read_degree},
-    {"tmp", read_degree},          {"mbs", read_degree},
-    {"assign", read_assign},       {"schedule", read_schedule},
-    {"vpp", read_degree},          {"sp", read_flag},
-    {"recompute", read_recompute}, {"zero", read_zero},
-    {"overlap", read_flag},        {"order", read_order},
-    {"cp", read_degree},           {"ep", read_degree},
-    {"etp", read_degree},          {"cp_comm", read_context_communication},
-    {"idle", read_flag},           {"placement", read_placement},
-    {"split", read_split},         {"shard", read_shard},
-    {"offload", read_offload},     {"recompute_layers", read_recompute_layers},
-    {"ep_overlap", read_flag},
+    {"pp", read_degree},
+    {"dp", read_degree},
+    {"tmp", read_degree},
+    {"mbs", read_degree},
+    {"assign", read_assign},
+    {"schedule", read_schedule},
+    {"vpp", read_degree},
+    {"sp", read_flag},
+    {"recompute", read_recompute},
+    {"zero", read_zero},
+    {"overlap", read_flag},
+    {"order", read_order},
+    {"cp", read_degree},
+    {"ep", read_degree},
+    {"etp", read_degree},
+    {"cp_comm", read_context_communication},
+    {"idle", read_flag},
+    {"placement", read_placement},
+    {"split", read_split},
+    {"shard", read_shard},
+    {"offload", read_offload},
+    {"recompute_layers", read_recompute_layers},
+    {"ep_overlap", read_ep_overlap},
 };
 enum { N_KEYS = sizeof keys / sizeof *keys };
 
