@@ -25,11 +25,19 @@ static double alone_s(const pl_piece_context *context, const pl_op *op) {
   return 0;
 }
 
-/* That of one beside which nothing computes: of a pair the other pass does, while tokens are exchanged. */
-static double collective_s(const pl_piece_context *context, const pl_op *op) {
-  if (op->overlap != PL_OVERLAP_NONE) return 0;
-  if (op->group == PL_GROUP_EXPERT && pl_strategy_hides_tokens(context->program->strategy)) return 0;
-  return alone_s(context, op);
+/* Of a pair the other pass computes while tokens are exchanged. */
+static bool is_hidden_by_pass(const pl_piece_context *context, const pl_op *op) {
+  const pl_strategy *strategy = context->program->strategy;
+  return op->group == PL_GROUP_EXPERT && pl_strategy_hides_tokens(strategy) &&
+         strategy->ep_overlap != PL_EP_OVERLAP_SHARED;
+}
+
+/* Of one beside which nothing computes; the others are no time of the device's, or count by themselves. */
+static void add_collective(const pl_piece_context *context, const pl_op *op, pl_host_load *load) {
+  if (is_hidden_by_pass(context, op))
+    load->tokens_s += alone_s(context, op);
+  else if (op->overlap == PL_OVERLAP_NONE)
+    load->device_s += alone_s(context, op);
 }
 
 /* Exchanges of tokens beside which shared experts compute, until what comes with them is awaited. */
@@ -39,7 +47,7 @@ typedef struct hidden_exchange {
 
 static bool runs_beside_shared(const pl_piece_context *context, const pl_op *op) {
   return op->kind == PL_OP_COLLECTIVE && op->group == PL_GROUP_EXPERT && op->overlap == PL_OVERLAP_BEGINS &&
-         !pl_strategy_pairs_passes(context->program->strategy);
+         context->program->strategy->ep_overlap == PL_EP_OVERLAP_SHARED;
 }
 
 /* What is not hidden of it counts. */
@@ -77,8 +85,10 @@ static void add_op(const pl_piece_context *context, const pl_block_program *bloc
                    bool backward, pl_host_load *load) {
   bool is_collective = op->kind == PL_OP_COLLECTIVE;
   if (is_collective && class_of(context, op) == PL_NONE) return;
-  load->device_s += is_collective ? collective_s(context, op)
-                                  : pl_block_scaled_cost(cost, context->scales, block->block_class, op).time_s;
+  if (is_collective)
+    add_collective(context, op, load);
+  else
+    load->device_s += pl_block_scaled_cost(cost, context->scales, block->block_class, op).time_s;
   load->host_s += pl_host_s_of_op(framework_of(context), block, op, backward);
 }
 
@@ -94,7 +104,7 @@ static double share_of_pass(const pl_piece_context *context, const pl_block_prog
 }
 
 pl_host_load pl_host_load_of_instruction(const pl_piece_context *context, const pl_instruction *instruction) {
-  pl_host_load load = {0, 0};
+  pl_host_load load = {0, 0, 0};
   if (instruction->kind != PL_INSTRUCTION_BLOCK) return load;
   const pl_block_program *block =
       &context->program->blocks[pl_model_block_class(context->program->model, instruction->block)];
@@ -117,10 +127,11 @@ pl_host_load pl_host_load_of_instruction(const pl_piece_context *context, const 
 }
 
 pl_host_load pl_host_load_of(const pl_piece_context *context, const pl_pass *pass) {
-  pl_host_load sum = {0, 0};
+  pl_host_load sum = {0, 0, 0};
   for (uint32_t i = 0; i < pass->n; i++) {
     pl_host_load load = pl_host_load_of_instruction(context, &pass->instructions[i]);
     sum.device_s += load.device_s;
+    sum.tokens_s += load.tokens_s;
     sum.host_s += load.host_s;
   }
   return sum;
@@ -141,8 +152,14 @@ void pl_host_floors(const pl_piece_context *context, const pl_pass *const *passe
   for (int i = 0; i < n; i++)
     late_s[i] = 0;
   if (pl_host_is_in_time(context->program)) return;
+  double device_s = 0, tokens_s = 0;
   for (int i = 0; i < n; i++) {
     loads[i] = pl_host_load_of(context, passes[i]);
+    device_s += loads[i].device_s;
+    tokens_s += loads[i].tokens_s;
+  }
+  for (int i = 0; i < n; i++) {
+    if (tokens_s > device_s) loads[i].device_s += (tokens_s - device_s) * loads[i].tokens_s / tokens_s;
     host_s += loads[i].host_s;
     late_s[i] = framework->launch.host_window == PL_HOST_KERNEL ? loads[i].host_s
                                                                 : fmax(0, loads[i].host_s - loads[i].device_s);

@@ -8,6 +8,9 @@
  * is late by is put behind the blocks of the passes, in proportion to what it has to launch for each; forward gets as
  * much as it lacks by itself, backward the rest; of a backward pass in halves likewise the one for inputs.
  *
+ * Where passes of two microbatches run beside each other the window is a pair of them, in which the device is busy for
+ * what both compute or for what both exchange, whichever is longer.
+ *
  * Where a pass of a block was measured as a whole (workloads/program/measured_block.h) the host needs at least that
  * time for it.
  *
@@ -25,6 +28,7 @@
 
 typedef struct pl_host_load {
   double device_s, host_s;
+  double tokens_s; /* exchanges of tokens beside which another pass computes */
 } pl_host_load;
 
 /* No device ever waits for its host: no time of the host is known, and no pass was measured. */

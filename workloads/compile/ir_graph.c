@@ -302,6 +302,7 @@ static pl_code begin(pl_ir_graphing *own) {
                                 .token_bytes = own->token_bytes,
                                 .overlaps_tensor = own->overlaps_tensor,
                                 .is_crowded = own->is_crowded,
+                                .has_pairs = own->has_pairs,
                                 .kernel = own->kernel,
                                 .prices = own->prices,
                                 .again = own->again,
@@ -432,8 +433,9 @@ pl_code pl_ir_graph_maker_take(const pl_cluster *cluster, const pl_ir_module *mo
     own->transfers.tokens = (pl_token_choice){own->routing.k, own->routing.groups, own->routing.chosen_groups};
   pl_ir_element narrow = narrow_element(module);
   if (own->framework->pipeline.sends_tokens_fp8 && narrow != PL_IR_ELEMENT_COUNT) own->token_bytes = PL_FP8_TOKEN_BYTES;
+  own->has_pairs = joins_steps(module);
   own->is_crowded = own->framework->pipeline.exchange_multiprocessors > 0 &&
-                    (joins_steps(module) || own->framework->pipeline.token_order != PL_TOKENS_AS_MADE);
+                    (own->has_pairs || own->framework->pipeline.token_order != PL_TOKENS_AS_MADE);
   /* Not in NVFP4, as of tuples (workloads/lower/block_program.c). */
   own->overlaps_tensor =
       own->framework->pipeline.overlaps_tensor && module->level == PL_IR_KERNELS && narrow != PL_IR_F4;

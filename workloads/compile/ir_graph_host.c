@@ -55,8 +55,10 @@ static pl_code add_meeting(pl_ir_graphing *own, const pl_ir_function *f, const p
   load->host_s += own->framework->launch.collective_s;
   if (meeting.axes != 0 && !ring && !pl_ir_graph_runs_beside(own, f, op))
     PL_TRY(pl_ir_graph_meeting_alone(own, &meeting, &alone_s));
-  if (own->framework->pipeline.token_order == PL_TOKENS_SHARED && meets && meeting.stream == PL_STREAM_EXPERT) {
-    hide(own, alone_s, hidden, load);
+  bool of_tokens = meets && meeting.stream == PL_STREAM_EXPERT;
+  if (of_tokens && (own->has_pairs || own->framework->pipeline.token_order == PL_TOKENS_SHARED)) {
+    if (own->has_pairs) load->tokens_s += alone_s;
+    if (!own->has_pairs) hide(own, alone_s, hidden, load);
     return PL_OK;
   }
   for (uint32_t p = 0; p < own->cluster->n_profiles; p++)
@@ -115,6 +117,7 @@ static pl_code load_of(pl_ir_graphing *own, int32_t function, pl_category catego
       const pl_ir_load *inner;
       PL_TRY(load_of(own, op->callee, category, &inner));
       made->host_s += inner->host_s;
+      made->tokens_s += inner->tokens_s;
       for (uint32_t p = 0; p < own->cluster->n_profiles; p++)
         made->device_s[p] += inner->device_s[p];
       continue;
@@ -147,16 +150,23 @@ static void find_late(pl_ir_graphing *own, int32_t n, const pl_ir_load *const *l
   const pl_framework *framework = own->framework;
   bool waits = framework->launch.host_window == PL_HOST_PASS && own->module->n_classes > 1;
   for (uint32_t p = 0; p < own->cluster->n_profiles; p++) {
-    double rest = 0; /* that no device time covers */
-    for (int32_t i = 0; i < n; i++)
-      rest += loads[i]->host_s - loads[i]->device_s[p];
+    double rest = 0, device_s = 0, tokens_s = 0, device_of[PASSES]; /* rest: that no device time covers */
+    for (int32_t i = 0; i < n; i++) {
+      device_s += loads[i]->device_s[p];
+      tokens_s += loads[i]->tokens_s;
+    }
+    for (int32_t i = 0; i < n; i++) { /* of a pair what both exchange, if that is longer */
+      double more_s = tokens_s > device_s ? (tokens_s - device_s) * loads[i]->tokens_s / tokens_s : 0;
+      device_of[i] = loads[i]->device_s[p] + more_s;
+      rest += loads[i]->host_s - device_of[i];
+    }
     rest = fmax(0, rest);
     for (int32_t i = 0; i <= which; i++) {
-      double alone = fmax(0, loads[i]->host_s - loads[i]->device_s[p]);
+      double alone = fmax(0, loads[i]->host_s - device_of[i]);
       own->late_s[p] = i + 1 < n ? fmin(alone, rest) : rest;
       rest -= own->late_s[p];
     }
-    if (waits) own->late_s[p] = fmax(0, loads[which]->host_s - loads[which]->device_s[p]);
+    if (waits) own->late_s[p] = fmax(0, loads[which]->host_s - device_of[which]);
     if (framework->launch.host_window == PL_HOST_KERNEL) own->late_s[p] = loads[which]->host_s;
   }
 }

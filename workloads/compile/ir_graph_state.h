@@ -104,6 +104,7 @@ typedef struct pl_ir_bucket {
 typedef struct pl_ir_load {
   bool known;
   double host_s, device_s[PL_IR_GRAPH_PROFILES_MAX];
+  double tokens_s; /* exchanges of tokens beside which another pass computes */
 } pl_ir_load;
 
 /* What classes of a program do together again and again: a collective inside of one, messages from one to another, or a
@@ -261,6 +262,7 @@ typedef struct pl_ir_graphing {
   const pl_framework *framework;
   pl_ir_routing routing; /* of the module */
   bool overlaps_tensor;  /* collectives of the tensor group run beside products */
+  bool has_pairs;        /* steps run beside each other */
   bool is_crowded;       /* exchanges of experts, beside which something computes, take multiprocessors from it */
   double token_bytes;    /* of a number that goes to experts; 0: as its type has it */
   int32_t kernel;        /* row */

@@ -90,7 +90,7 @@ static double pass_bytes(const pl_piece_context *context, const pl_pass *pass, p
 static double share_ahead(const pl_piece_context *context, const pl_stage_program *stage, int32_t chunk) {
   const pl_framework *framework = pl_framework_or_ideal(context->program->job->framework);
   if (framework->launch.host_window == PL_HOST_KERNEL) return 0;
-  pl_host_load forward = pl_host_load_of(context, &stage->forward[chunk]), before = {0, 0};
+  pl_host_load forward = pl_host_load_of(context, &stage->forward[chunk]), before = {0, 0, 0};
   bool goes_on = context->program->strategy->pp == 1 && context->program->n_microbatches > 1;
   if (goes_on) before = pl_host_load_of(context, &stage->backward[chunk]);
   double ahead_s = fmax(before.device_s - before.host_s, 0) + forward.device_s - forward.host_s;
