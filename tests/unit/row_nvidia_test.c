@@ -121,7 +121,9 @@ static void recipes_of_experts(void **state) {
                                       ("recipe of Megatron-Bridge v0.6.0: overlap_moe_expert_parallel_comm=True; "
                                        "cuda_graph_impl=full_iteration"),
                                       "measured twice", "+1f1b overlap"};
-  static const bool overlaps[] = {false, true, false, true}, launches[] = {true, false, true, true};
+  static const bool launches[] = {true, false, true, true};
+  static const pl_ep_overlap overlaps[] = {PL_EP_OVERLAP_NONE, PL_EP_OVERLAP_DELAYED, PL_EP_OVERLAP_NONE,
+                                           PL_EP_OVERLAP_DELAYED};
   char text[4096] = "family,model,n_layers,hidden,n_heads,seq_len,gpu,n_gpus,framework,precision,tp,pp,dp,ep,mbs,gbs,"
                     "n_experts,topk,step_time_s,notes\n";
   for (int i = 0; i < 5; i++) /* the last is the first in other software */

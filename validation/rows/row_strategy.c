@@ -193,6 +193,16 @@ bool pl_row_overlaps_experts(const pl_measured_row *row) {
   return degree(row->ep) > 1 && pl_row_says_one_of(row, words);
 }
 
+/* Whoever has the combined 1F1B puts gradients of weights off as well: Megatron-Bridge's recipes (perf_recipes, and
+ * scripts/performance/utils/overrides.py) and Megatron-MoE-ModelZoo's (sbatch_benchmarking.sh). */
+static pl_ep_overlap hidden_tokens(const pl_measured_row *row, const pl_model *model, const pl_strategy *strategy) {
+  if (pl_row_overlaps_experts(row)) return strategy->etp > 1 ? PL_EP_OVERLAP_PASSES : PL_EP_OVERLAP_DELAYED;
+  bool may = strategy->ep > 1 && strategy->etp <= 1 && strategy->recompute < PL_RECOMPUTE_FULL;
+  return may && model->moe.shared_ffn > 0 && pl_row_mentions(row->notes, "moe_shared_expert_overlap=True")
+             ? PL_EP_OVERLAP_SHARED
+             : PL_EP_OVERLAP_NONE;
+}
+
 pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits, const pl_model *model,
                         const pl_job *job, pl_arena *arena, pl_strategy *strategy, pl_error *error) {
   int32_t mbs = 0;
@@ -213,7 +223,7 @@ pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits,
   PL_TRY(find_recompute(row, habits, &strategy->recompute, error));
   PL_TRY(check_microbatches(row, strategy, error));
   strategy->schedule = pl_row_schedule(row, strategy->vpp);
-  strategy->ep_overlap = pl_row_overlaps_experts(row);
+  strategy->ep_overlap = (uint8_t)hidden_tokens(row, model, strategy);
   if (habits->reduces_after_pipelines && strategy->pp > 1) {
     strategy->overlap = false;
     strategy->overlap_is_given = true;
