@@ -6,6 +6,7 @@
 
 #include "search/bound/lower_bound_parts.h"
 #include "workloads/cost/op_cost.h"
+#include "workloads/run/site_remains.h"
 
 /* Durations are rounded to ticks one by one; what the host is late by in small pieces. */
 static const double rounding = 1e-6;
@@ -313,6 +314,13 @@ static pl_code time_chain(bounding *state, double *time_s) {
   return PL_OK;
 }
 
+double pl_bound_remains(const pl_lower_bounds *bounds, const pl_strategy *strategy) {
+  if (bounds->options->remains == NULL) return 1;
+  const pl_configuration at =
+      pl_configuration_of(bounds->cluster->profiles[0].name, bounds->model, bounds->job, strategy);
+  return exp(pl_remaining_at(bounds->options->remains, &at).mean);
+}
+
 pl_lower_bounds *pl_lower_bounds_take(const pl_cluster *cluster, const pl_model *model, const pl_job *job,
                                       const pl_simulate_options *options, pl_arena *arena) {
   pl_lower_bounds *bounds = PL_TAKE(arena, pl_lower_bounds, 1);
@@ -357,5 +365,6 @@ pl_code pl_lower_bound_of(pl_lower_bounds *bounds, const pl_strategy *strategy, 
     PL_TRY(time_chain(&state, &time_s));
     bound->time_s = fmax(bound->time_s, time_s);
   }
+  bound->time_s *= pl_bound_remains(bounds, strategy);
   return PL_OK;
 }

@@ -57,5 +57,6 @@ pl_code pl_lower_bound_anywhere(pl_lower_bounds *bounds, const pl_strategy *stra
     work_s += fastest_pass_s(bounds, blocks, pl_model_block_class(bounds->model, block));
   double capacity = capacity_of(bounds, blocks, pl_strategy_n_ranks(strategy));
   *time_s = capacity > 0 ? n_passes * work_s / capacity * (1 - 1e-6) : 0;
+  *time_s *= pl_bound_remains(bounds, strategy);
   return PL_OK;
 }

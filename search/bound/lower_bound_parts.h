@@ -108,6 +108,9 @@ pl_code pl_bound_frame_find(pl_lower_bounds *bounds, const pl_strategy *strategy
 /* The passes that stay with the frame are there. */
 pl_code pl_bound_frame_passes(pl_lower_bounds *bounds);
 
+/* The factor that simulations of the strategy have from what remains at the site; 1: none. */
+double pl_bound_remains(const pl_lower_bounds *bounds, const pl_strategy *strategy);
+
 /* Fills shortfall_bytes and stage of `bound`, of the strategy of the frame. */
 void pl_bound_memory(pl_lower_bounds *bounds, pl_lower_bound *bound);
 

@@ -12,6 +12,7 @@
 #include "search/method/search.h"
 #include "search/parallel/mpi_command.h"
 #include "search/parallel/ranks.h"
+#include "search/run/remaining_rows.h"
 #include "search/run/space_session.h"
 #include "search/run/sweep.h"
 #include "workloads/run/program_flops.h"
@@ -213,9 +214,11 @@ static pl_code find_sensitivity(session *own, pl_sensitivity *sensitivity, pl_er
 static pl_code print(void *session_, pl_error *error) {
   session *own = session_;
   pl_sensitivity sensitivity;
+  bool prints_text = !own->options.run.quiet && !own->options.run.json;
   if (own->options.sizes.n > 0) {
     if (!own->options.run.quiet)
       pl_search_sizes_print(stdout, &own->options.sizes, &own->options.cost, own->options.run.json);
+    if (prints_text) pl_remaining_rows_print(stdout, &own->base.evaluation, NULL, 0);
     return PL_OK;
   }
   PL_TRY(find_sensitivity(own, &sensitivity, error));
@@ -223,8 +226,9 @@ static pl_code print(void *session_, pl_error *error) {
     pl_search_table_print(stdout, &own->options.table, own->options.run.json);
   else if (!own->options.run.quiet)
     pl_search_summary_print(stdout, own->options.run.output, own->options.method->name, &own->outcome, &sensitivity,
-                            &own->options.cost, own->problem.cluster, own->options.run.json);
-  if (!own->options.run.quiet && !own->options.run.json)
+                            &own->options.cost, &own->base.evaluation, own->options.run.json);
+  if (prints_text && own->options.is_table) pl_remaining_rows_print(stdout, &own->base.evaluation, NULL, 0);
+  if (prints_text)
     pl_job_origin_print(stdout, 14, &own->base.model, &own->options.job.job, &own->options.job.origin,
                         pl_job_narrow_share(&own->base.model, &own->options.job.job));
   if (is_infeasible(own)) return refuse_infeasible(own, error);

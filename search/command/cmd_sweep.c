@@ -104,8 +104,8 @@ static pl_code print(void *session_, pl_error *error) {
   uint32_t n_fit;
   own->outcome.skips_oom = own->options.skip_oom;
   if (run->quiet && !own->options.job.must_fit) return PL_OK;
-  PL_TRY(pl_sweep_summary_print(run->quiet ? NULL : stdout, run->output, &own->space, &own->outcome, run->json,
-                                &own->base.arena, &n_fit, error));
+  PL_TRY(pl_sweep_summary_print(run->quiet ? NULL : stdout, run->output, &own->space, &own->outcome,
+                                &own->base.evaluation, run->json, &own->base.arena, &n_fit, error));
   if (!run->quiet && !run->json)
     pl_job_origin_print(stdout, 14, &own->base.model, &own->options.job.job, &own->options.job.origin,
                         pl_job_narrow_share(&own->base.model, &own->options.job.job));

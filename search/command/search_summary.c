@@ -9,6 +9,7 @@
 #include "core/base/units.h"
 #include "search/method/search_progress.h"
 #include "search/results/column_text.h"
+#include "search/run/remaining_rows.h"
 
 static const pl_result_row *best_of(const pl_search_outcome *outcome) {
   return outcome->n_top > 0 ? &outcome->top[0] : NULL;
@@ -60,7 +61,8 @@ static void put_space(pl_json *json, const pl_search_account *account) {
 }
 
 static void print_json(FILE *stream, const char *path, const char *method, const pl_search_outcome *outcome,
-                       const pl_sensitivity *sensitivity, const pl_training_cost *cost, const pl_cluster *cluster) {
+                       const pl_sensitivity *sensitivity, const pl_training_cost *cost,
+                       const pl_evaluation *evaluation) {
   const pl_search_account *account = &outcome->account;
   pl_json json;
   pl_json_init(&json, stream, true);
@@ -82,7 +84,8 @@ static void print_json(FILE *stream, const char *path, const char *method, const
   pl_json_put_number(&json, "elapsed_s", outcome->elapsed_s);
   pl_sensitivity_json(&json, sensitivity);
   pl_json_put_integer(&json, "not_told_apart", count_near(outcome, sensitivity));
-  if (outcome->n_top > 0) pl_training_cost_json(&json, cost, best_of(outcome)->tokens_per_s, cluster);
+  if (outcome->n_top > 0) pl_training_cost_json(&json, cost, best_of(outcome)->tokens_per_s, evaluation->cluster);
+  if (outcome->n_top > 0) pl_remaining_rows_json(&json, evaluation, best_of(outcome));
   put_dropped(&json, account->space);
   put_rows(&json, outcome);
   pl_json_close_object(&json);
@@ -206,25 +209,27 @@ static void print_bound(FILE *stream, const pl_search_outcome *outcome) {
 }
 
 static void print_text(FILE *stream, const char *path, const char *method, const pl_search_outcome *outcome,
-                       const pl_sensitivity *sensitivity) {
+                       const pl_sensitivity *sensitivity, const pl_evaluation *evaluation) {
   fprintf(stream, "method        %s\n", method);
   print_counts(stream, outcome);
   if (outcome->end == PL_SEARCH_BUDGET) fputs("ended         the budget is spent\n", stream);
   if (outcome->end == PL_SEARCH_GAP) fputs("ended         as near to the bound as asked for\n", stream);
   print_best(stream, outcome);
   print_tree(stream, outcome);
+  if (outcome->n_top > 0) pl_remaining_rows_print(stream, evaluation, outcome->top, outcome->n_top);
   print_near(stream, outcome, sensitivity);
   print_bound(stream, outcome);
   if (path != NULL) fprintf(stream, "results       %s\n", path);
 }
 
 void pl_search_summary_print(FILE *stream, const char *path, const char *method, const pl_search_outcome *outcome,
-                             const pl_sensitivity *sensitivity, const pl_training_cost *cost, const pl_cluster *cluster,
-                             bool json) {
+                             const pl_sensitivity *sensitivity, const pl_training_cost *cost,
+                             const pl_evaluation *evaluation, bool json) {
   if (json) {
-    print_json(stream, path, method, outcome, sensitivity, cost, cluster);
+    print_json(stream, path, method, outcome, sensitivity, cost, evaluation);
   } else {
-    print_text(stream, path, method, outcome, sensitivity);
-    if (outcome->n_top > 0) pl_training_cost_print(stream, 14, cost, best_of(outcome)->tokens_per_s, cluster);
+    print_text(stream, path, method, outcome, sensitivity, evaluation);
+    if (outcome->n_top > 0)
+      pl_training_cost_print(stream, 14, cost, best_of(outcome)->tokens_per_s, evaluation->cluster);
   }
 }

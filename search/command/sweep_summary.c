@@ -6,11 +6,13 @@
 #include "core/base/units.h"
 #include "search/results/column_text.h"
 #include "search/results/results_reader.h"
+#include "search/run/remaining_rows.h"
 
 typedef struct summary {
   const char *path;
   const pl_space *space;
   const pl_sweep_outcome *outcome;
+  const pl_evaluation *evaluation;
   pl_results_summary counts;
   pl_result_row best;
 } summary;
@@ -43,6 +45,7 @@ static void print_json(FILE *stream, const summary *s) {
     pl_json_open_object(&json);
     pl_json_put_integer(&json, "candidate", s->counts.best);
     pl_row_json(&json, &s->best);
+    pl_remaining_rows_json(&json, s->evaluation, &s->best);
     pl_json_close_object(&json);
   }
   pl_json_close_object(&json);
@@ -85,6 +88,7 @@ static void print_text(FILE *stream, const summary *s) {
   if (s->outcome->n_failed > 0)
     fprintf(stream, "  first failure, candidate %u: %s\n", s->outcome->first_failed, s->outcome->first_message);
   print_best(stream, s);
+  if (s->counts.best != UINT32_MAX) pl_remaining_rows_print(stream, s->evaluation, &s->best, 1);
   fprintf(stream, "results       %s\n", s->path);
 }
 
@@ -94,8 +98,9 @@ static pl_code read_file(summary *s, pl_results_reader *reader, pl_arena *arena,
 }
 
 pl_code pl_sweep_summary_print(FILE *stream, const char *path, const pl_space *space, const pl_sweep_outcome *outcome,
-                               bool json, pl_arena *arena, uint32_t *n_fit, pl_error *error) {
-  summary s = {.path = path, .space = space, .outcome = outcome};
+                               const pl_evaluation *evaluation, bool json, pl_arena *arena, uint32_t *n_fit,
+                               pl_error *error) {
+  summary s = {.path = path, .space = space, .outcome = outcome, .evaluation = evaluation};
   pl_results_reader *reader;
   PL_TRY(pl_results_reader_create(path, &reader, error));
   pl_code code = read_file(&s, reader, arena, error);

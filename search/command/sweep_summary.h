@@ -7,10 +7,12 @@
 
 #include "core/base/arena.h"
 #include "core/text/json_writer.h"
+#include "search/run/evaluate.h"
 #include "search/run/sweep.h"
 
-/* `stream` NULL: nothing is printed. *n_fit: rows that fit in memory. */
+/* `evaluation`: of the rows. `stream` NULL: nothing is printed. *n_fit: rows that fit in memory. */
 pl_code pl_sweep_summary_print(FILE *stream, const char *path, const pl_space *space, const pl_sweep_outcome *outcome,
-                               bool json, pl_arena *arena, uint32_t *n_fit, pl_error *error);
+                               const pl_evaluation *evaluation, bool json, pl_arena *arena, uint32_t *n_fit,
+                               pl_error *error);
 
 #endif

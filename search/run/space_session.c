@@ -139,7 +139,10 @@ void pl_space_session_describe(pl_space_session *session, const pl_job_options *
                      pl_space_session_digest(session, session->evaluation.cluster->digest), true);
   pl_provenance_text(provenance, "model", job->model_path, false);
   pl_provenance_text(provenance, "model_digest", pl_space_session_digest(session, session->model.digest), true);
-  if (job->site_path != NULL) pl_provenance_text(provenance, "site", job->site_path, false);
+  if (job->site_path != NULL) {
+    pl_provenance_text(provenance, "site", job->site_path, false);
+    pl_provenance_text(provenance, "site_digest", pl_space_session_digest(session, job->site.digest), true);
+  }
   if (pl_evaluates_programs(&session->evaluation)) {
     provenance->program = &session->program;
     pl_provenance_text(provenance, PL_PROGRAM_CHOICES, session->choice_names, true);

@@ -70,9 +70,43 @@ job=(--platform amp-homogeneous --model gpt2-345m --gbs 64)
   awk -v a="$with" -v b="$without" 'BEGIN { exit !(a > 1.05 * b) }' || { echo "$with, $without"; return 1; }
   found=$("$PACELINE" search "${job[@]}" --pp 2 --dp 4 --tmp 2 --mbs 1 --schedule 1f1b --sp off --zero 0 --recompute none --overlap on --assign uniform --site "$SITE" --json | jq '.best[0].iter_time_s // .top[0].iter_time_s')
   [ "$found" = "$with" ] || { echo "$found, $with"; return 1; }
-  jq '.figures |= map_values(if has("factor") then .factor = 1 else .seconds = 0 end) | .memory.bytes = 0' "$SITE" >"$BATS_TEST_TMPDIR/none.json"
+  jq '.figures |= map_values(if has("factor") then .factor = 1 else .seconds = 0 end) | .memory.bytes = 0 | .remains.runs[].factor = 1' "$SITE" >"$BATS_TEST_TMPDIR/none.json"
   same=$("$PACELINE" simulate "${job[@]}" --strategy pp=2,dp=4,tmp=2,mbs=1 --site "$BATS_TEST_TMPDIR/none.json" --json | jq .iter_time_s)
   [ "$same" = "$without" ]
+}
+
+@test "what the figures leave moves what is like a run, by a factor that everything tells; nothing that is unlike" {
+  run -0 "$PACELINE" calibrate --runs "$RUNS"
+  [[ $output == *"what the figures leave: +- "*"no physics"*"gpus x"*"; of another gpu by "*"which x"*" is what the figures leave"* ]]
+  [ "$(jq '.remains.runs | length' "$SITE")" = 3 ]
+  like=(--strategy pp=4,dp=4,tmp=1,mbs=1,assign=uniform --framework megatron-lm-1.1.5)
+  factor=$(jq '.remains.runs[] | select(.pp == 4 and .tmp == 1) | .factor' "$SITE")
+  told=$("$PACELINE" simulate "${job[@]}" "${like[@]}" --site "$SITE" --json | jq .remains.factor)
+  jq -en --argjson a "$factor" --argjson b "$told" '$a / $b - 1 | fabs < 1e-4' || { echo "$factor, $told"; return 1; }
+  jq 'del(.remains)' "$SITE" >"$BATS_TEST_TMPDIR/figures.json"
+  with=$("$PACELINE" simulate "${job[@]}" "${like[@]}" --site "$SITE" --json | jq .iter_time_s)
+  without=$("$PACELINE" simulate "${job[@]}" "${like[@]}" --site "$BATS_TEST_TMPDIR/figures.json" --json | jq .iter_time_s)
+  jq -en --argjson a "$with" --argjson b "$without" --argjson f "$told" '$a / $b / $f - 1 | fabs < 1e-9'
+  run -0 "$PACELINE" explain "${job[@]}" "${like[@]}" --site "$SITE"
+  [[ $output == *"of it the site   x"*"80 %: "*"3 runs"*"no physics"* ]]
+  # another GPU, model and scale: the figures alone
+  far=$("$PACELINE" simulate --platform dgx-h100:16 --model llama-3.1-70b --gbs 128 --strategy pp=4,dp=4,tmp=8,mbs=1 --framework nemo --site "$SITE" --json | jq .remains)
+  jq -en --argjson r "$far" '($r.factor - 1 | fabs) < 0.01 and $r.likeness < 0.1' || { echo "$far"; return 1; }
+}
+
+@test "what the figures leave in a search: proven best is the exhaustive one, and said; a sweep too" {
+  small=("${job[@]}" --framework megatron-lm-1.1.5 --pp 1,2,4 --mbs 1,2 --schedule 1f1b --recompute none,full --zero 0 --site "$SITE")
+  # lengths so short that candidates are moved by up to half, each by its own
+  jq '.remains.lengths |= map_values(. / 4) | .remains.runs |= [to_entries[] | .value.factor = [0.6, 1.5, 1.2][.key] | .value]' "$SITE" >"$BATS_TEST_TMPDIR/odd.json"
+  for site in "$SITE" "$BATS_TEST_TMPDIR/odd.json"; do
+    bound=$("$PACELINE" search "${small[@]}" --site "$site" --json | jq -c '[.top[0].iter_time_s, .remains.factor]')
+    all=$("$PACELINE" search "${small[@]}" --site "$site" --method exhaustive --json | jq -c '[.top[0].iter_time_s, .remains.factor]')
+    [[ $bound = [[0-9]* ]] && [ "$bound" = "$all" ] || { echo "$bound, $all"; return 1; }
+  done
+  run -0 "$PACELINE" search "${small[@]}" --top 3
+  [[ $output == *"site          the best is x"*"no physics"*"of the 3 here it is x"* ]]
+  run -0 "$PACELINE" sweep "${small[@]}" -o "$BATS_TEST_TMPDIR/moved.h5"
+  [[ $output == *"site          the best is x"*"no physics"* ]]
 }
 
 # time TUPLE...: of a strategy, low, time and high, in words and as a program
@@ -98,7 +132,12 @@ program_job=(--platform dgx-h100:1 --model llama-3.1-8b --gbs 16 --seq 2048)
   explained=$("$PACELINE" explain "${program_job[@]}" --strategy $tuple --as-program "${site[@]}" --json | jq .iter_time_s)
   jq -en --argjson a "$words" --argjson b "$explained" '$a[1] / $b - 1 | fabs < 1e-6'
   "$PACELINE" program print "${program_job[@]}" --strategy $tuple >"$BATS_TEST_TMPDIR/print.plir"
-  near "$words" "$(times simulate --platform dgx-h100:1 --program "$BATS_TEST_TMPDIR/print.plir" "${site[@]}")"
+  # a program of a file has no configuration: its site is the figures alone
+  jq 'del(.remains)' "$BATS_TEST_TMPDIR/step.json" >"$BATS_TEST_TMPDIR/figures.json"
+  figures=$(times simulate "${program_job[@]}" --strategy $tuple --site "$BATS_TEST_TMPDIR/figures.json")
+  near "$figures" "$(times simulate --platform dgx-h100:1 --program "$BATS_TEST_TMPDIR/print.plir" --site "$BATS_TEST_TMPDIR/figures.json")"
+  run -0 "$PACELINE" simulate --platform dgx-h100:1 --program "$BATS_TEST_TMPDIR/print.plir" "${site[@]}"
+  [[ $output == *"of it the site   its figures alone"* ]]
 }
 
 @test "a sweep of programs at a site has the times of simulate" {

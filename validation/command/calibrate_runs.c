@@ -11,8 +11,9 @@
 #include "core/base/units.h"
 #include "core/system/command.h"
 #include "core/system/output_file.h"
-#include "validation/fit/site_relatives.h"
+#include "validation/fit/site_posterior.h"
 #include "validation/rows/case.h"
+#include "validation/rows/case_columns.h"
 #include "workloads/run/site_file.h"
 #include "workloads/run/site_interval.h"
 
@@ -29,7 +30,9 @@ typedef struct session {
   pl_site prior, site;
   double *first_s, *first_bytes; /* of each case, without a site */
   uint32_t *parts, n_parts;      /* the site of each case, 0 is the one that is written; the others are its relatives */
-  pl_site_sums *sums;            /* of each part */
+  pl_site_run *runs;             /* of the cases that are learnt from */
+  const pl_site_run **list;
+  uint32_t n_learnt;
   pl_error *error;
 } session;
 
@@ -63,7 +66,8 @@ static pl_code load(session *own) {
   own->first_s = PL_TAKE(&own->arena, double, own->cases.n_cases);
   own->first_bytes = PL_TAKE(&own->arena, double, own->cases.n_cases);
   own->parts = PL_TAKE(&own->arena, uint32_t, own->cases.n_cases);
-  own->sums = PL_TAKE(&own->arena, pl_site_sums, own->cases.n_cases + 1);
+  own->runs = PL_TAKE(&own->arena, pl_site_run, own->cases.n_cases + 1);
+  own->list = PL_TAKE(&own->arena, const pl_site_run *, own->cases.n_cases + 1);
   return own->arena.failed ? pl_fail_memory(error, "the runs") : PL_OK;
 }
 
@@ -101,25 +105,46 @@ static void find_parts(session *own) {
   }
 }
 
-static void learn_times(session *own) {
-  memset(own->sums, 0, own->n_parts * sizeof *own->sums);
+/* By the names of profiles, as predictions at the site have them; what another site's rows name differently is told
+ * apart as they name it. */
+static pl_configuration configure(const session *own, uint32_t i) {
+  const pl_case *c = &own->cases.cases[i], *first = own->cases.cases;
+  while (!is_learnt(first))
+    first++;
+  if (c->program != NULL) {
+    pl_configuration alone = {.name = {c->row->gpu, c->program, c->row->precision, ""}};
+    for (int k = 0; k < PL_LIKENESS_N_NUMBERS; k++)
+      alone.number[k] = 1;
+    return alone;
+  }
+  pl_configuration at = pl_configuration_of(pl_case_device(c), c->model, &c->job, &c->strategy);
+  if (strcmp(c->row->framework, first->row->framework) != 0) at.name[1] = c->row->framework;
+  if (strcmp(c->row->precision, first->row->precision) != 0) at.name[2] = c->row->precision;
+  return at;
+}
+
+static pl_code learn_times(session *own) {
+  own->n_learnt = 0;
   for (uint32_t i = 0; i < own->cases.n_cases; i++) {
     const pl_case *c = &own->cases.cases[i];
     if (!is_learnt(c)) continue;
-    pl_site_run run;
-    memcpy(run.x, c->sensitivity, sizeof run.x);
-    run.y = log(c->measured_s / c->result.iter_time_s) + pl_site_middle(&own->site, run.x);
-    pl_site_sums_add(&own->sums[own->parts[i]], &run);
+    pl_site_run *run = &own->runs[own->n_learnt];
+    *run = (pl_site_run){.at = configure(own, i), .part = own->parts[i]};
+    memcpy(run->x, c->sensitivity, sizeof run->x);
+    run->y = log(c->measured_s * c->remains_factor / c->result.iter_time_s);
+    for (int figure = 0; figure < PL_SITE_COUNT; figure++)
+      run->y += own->site.mean[figure] * run->x[figure];
+    own->list[own->n_learnt++] = run;
   }
   const pl_site before = own->site;
-  const pl_site_sums nothing = {.n = 0};
-  own->site = own->n_parts == 0 ? pl_site_posterior(&own->prior, &nothing)
-                                : pl_site_posterior_beside(&own->prior, &own->sums[0], own->sums + 1, own->n_parts - 1,
-                                                           own->prior.shared);
+  pl_site_knowledge *knowledge;
+  PL_TRY(pl_site_learn(&own->prior, own->list, own->n_learnt, &own->arena, &knowledge, own->error));
+  PL_TRY(pl_site_posterior(knowledge, 0, &own->arena, &own->site, own->error));
   own->site.shared = 0;
   own->site.memory_bytes = before.memory_bytes;
   own->site.memory_sd_bytes = before.memory_sd_bytes;
   own->site.n_peaks = before.n_peaks;
+  return PL_OK;
 }
 
 /* Of the predictions without a site: what lies beside the tensors is added to them. */
@@ -166,7 +191,7 @@ static pl_code learn(session *own) {
   find_parts(own);
   for (int round = 0; round < ROUNDS; round++) {
     const pl_site before = own->site;
-    learn_times(own);
+    PL_TRY(learn_times(own));
     PL_TRY(simulate(own));
     if (moved_by(&before, &own->site) < SETTLED) break;
   }
@@ -202,6 +227,8 @@ static void print_run(const session *own, uint32_t i) {
            pl_format_time(c->measured_s, measured), pl_format_time(own->first_s[i], first),
            100 * (own->first_s[i] / c->measured_s - 1), pl_format_time(c->result.iter_time_s, now),
            100 * pl_case_error(c), pl_interval_format(&c->interval, interval));
+  if (is_learnt(c) && own->site.remains != NULL)
+    printf(", of which x%.3f is what the figures leave", c->remains_factor);
   if (has_peak(c))
     printf("%s peak %.1f GiB, without %.1f, with it %.1f", is_learnt(c) ? ";" : "", c->measured_mem_bytes / (1 << 30),
            own->first_bytes[i] / (1 << 30), c->predicted_mem_bytes / (1 << 30));
@@ -209,8 +236,31 @@ static void print_run(const session *own, uint32_t i) {
 }
 
 static double usual_half(const pl_site *site) {
-  const double nothing[PL_SITE_COUNT] = {0};
-  return pl_site_half_width(site, nothing);
+  return pl_site_half_of(site, 0);
+}
+
+/* What the figures leave at each run, and how far that reaches: each axis' length as a factor. */
+static void print_remains(const session *own) {
+  const pl_site_remains *remains = own->site.remains;
+  if (remains == NULL) {
+    printf("what the figures leave at the runs: not asked, since the prior has nothing of it\n");
+    return;
+  }
+  printf("what the figures leave: +- %.1f %% holds 80 %% far from all runs, no physics; a run is known to be half as "
+         "much by another that differs by\n ",
+         100 * (exp(PL_SITE_HALF * sqrt(pl_remains_variance(remains))) - 1));
+  for (int axis = 0; axis < PL_LIKENESS_N_NUMBERS; axis++)
+    printf(" %s x%.3g", pl_likeness_names[axis], exp(remains->likeness.length[axis] * sqrt(2 * log(2))));
+  printf("; of another");
+  for (int axis = PL_LIKENESS_N_NUMBERS; axis < PL_LIKENESS_COUNT; axis++)
+    printf(" %s by %.2f of it", pl_likeness_names[axis], exp(-0.5 / pow(remains->likeness.length[axis], 2)));
+  putchar('\n');
+  if (own->n_learnt > PL_SITE_RUNS)
+    printf("note: figures and what remains are of %d of the %" PRIu32 " runs, evenly spaced\n", PL_SITE_RUNS,
+           own->n_learnt);
+  if (own->n_learnt > remains->n)
+    printf("note: what remains is kept at %" PRIu32 " of the %" PRIu32 " runs, far from each other\n", remains->n,
+           own->n_learnt);
 }
 
 static void print_relatives(const session *own) {
@@ -230,8 +280,10 @@ static void print(const session *own) {
     print_figure(own, i);
   printf("memory beside tensors: %+.2f GiB more than without a site (80 %%: +- %.2f, from %u peaks)\n",
          own->site.memory_bytes / (1 << 30), PL_SITE_HALF * own->site.memory_sd_bytes / (1 << 30), own->site.n_peaks);
-  printf("scatter of runs around the figures: +- %.1f %% holds 80 %%; before any run +- %.1f %%\n\n",
+  printf("scatter of runs around the figures: +- %.1f %% holds 80 %%; before any run +- %.1f %%\n",
          100 * (exp(usual_half(&own->site)) - 1), 100 * (exp(usual_half(&own->prior)) - 1));
+  print_remains(own);
+  putchar('\n');
   for (uint32_t i = 0; i < own->cases.n_cases; i++)
     print_run(own, i);
   print_relatives(own);

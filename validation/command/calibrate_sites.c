@@ -2,13 +2,12 @@
 #include "validation/command/calibrate_sites.h"
 
 #include <math.h>
+#include <omp.h>
 #include <stdio.h>
 
 #include "core/system/command.h"
 #include "core/system/output_file.h"
 #include "validation/fit/leave_runs_out.h"
-#include "validation/fit/site_prior.h"
-#include "validation/fit/site_relatives.h"
 #include "workloads/run/site_file.h"
 
 static void print_prior(const pl_site *prior) {
@@ -22,15 +21,32 @@ static void print_prior(const pl_site *prior) {
   }
 }
 
+static void print_remains(const pl_site *prior) {
+  const pl_site_remains *remains = prior->remains;
+  printf("of the variance, sites of one source share %12.2f\n", prior->shared);
+  printf("what figures leave, standard deviation %15.1f %%; a third of it, it, three times it: %.2f %.2f %.2f\n",
+         100 * remains->sd, remains->scale_weight[0], remains->scale_weight[1], remains->scale_weight[2]);
+  printf("reaches, in powers of e:  ");
+  for (int axis = 0; axis < PL_LIKENESS_N_NUMBERS; axis++)
+    printf(" %s %.1f", pl_likeness_names[axis], remains->likeness.length[axis]);
+  printf("\nlikeness of another:      ");
+  for (int axis = PL_LIKENESS_N_NUMBERS; axis < PL_LIKENESS_COUNT; axis++)
+    printf(" %s %.2f", pl_likeness_names[axis], exp(-0.5 / pow(remains->likeness.length[axis], 2)));
+  putchar('\n');
+}
+
 static void print_leaving(const char *what, const pl_leaving *leaving, bool suggests) {
-  printf("\n%s: %u of %d configurations and more\n", what, leaving->n_groups, PL_LEAVE_LEAST);
-  printf("runs known          median%%  mean%%  covered%%%s\n",
-         suggests ? "      suggested: median%  mean%  covered%" : "");
+  printf("\n%s: %u of %d configurations and more (%u of them with a choice)\n", what, leaving->n_groups, PL_LEAVE_LEAST,
+         leaving->n_choosing);
+  printf("runs known  median%%  mean%%  covered%%  regret%% (without)%s\n",
+         suggests ? "  suggested: median%  mean%  covered%  regret% (without)" : "");
   for (int i = 0; i < PL_LEAVE_SIZES; i++) {
     const pl_left_out *random = &leaving->random[i], *suggested = &leaving->suggested[i];
-    printf("%-19u %7.1f %6.1f %9.0f", pl_leave_sizes[i], random->median_pct, random->mape_pct, random->coverage_pct);
+    printf("%-11u %7.1f %6.1f %9.0f %8.1f %9.1f", pl_leave_sizes[i], random->median_pct, random->mape_pct,
+           random->coverage_pct, random->regret_pct, random->regret_without_pct);
     if (pl_leave_sizes[i] > 0 && suggests)
-      printf("                 %7.1f %6.1f %9.0f", suggested->median_pct, suggested->mape_pct, suggested->coverage_pct);
+      printf("             %7.1f %6.1f %9.0f %8.1f %9.1f", suggested->median_pct, suggested->mape_pct,
+             suggested->coverage_pct, suggested->regret_pct, suggested->regret_without_pct);
     putchar('\n');
   }
 }
@@ -50,25 +66,28 @@ static pl_code store(const pl_calibrate_sites *options, const pl_site *prior, pl
 static pl_code calibrate(const pl_calibrate_sites *options, pl_arena *arena, pl_error *error) {
   pl_csv csv;
   pl_site_rows rows;
+  pl_site_prior *search;
   pl_site prior;
-  pl_leaving by_site, by_source, by_relatives;
+  const pl_site *priors;
+  pl_leaving leaving[3];
+  uint32_t n_threads = (uint32_t)omp_get_max_threads();
   if (options->output != NULL) {
     PL_TRY(pl_command_refuse_input(options->output, options->rows, error));
     PL_TRY(pl_output_file_check(options->output, options->force, error));
   }
   PL_TRY(pl_csv_load(options->rows, arena, &csv, error));
   PL_TRY(pl_site_rows_take(&csv, arena, &rows, error));
-  PL_TRY(pl_site_prior_take(&rows, UINT32_MAX, NULL, arena, &prior, error));
-  PL_TRY(pl_site_shared_take(&rows, UINT32_MAX, &prior, arena, &prior.shared, error));
-  PL_TRY(pl_leave_runs_out(&rows, PL_LEAVE_BY_SITE, &prior, arena, &by_site, error));
-  PL_TRY(pl_leave_runs_out(&rows, PL_LEAVE_BY_RELATIVES, &prior, arena, &by_relatives, error));
-  PL_TRY(pl_leave_runs_out(&rows, PL_LEAVE_BY_SOURCE, &prior, arena, &by_source, error));
+  PL_TRY(pl_site_prior_prepare(&rows, arena, &search, error));
+  PL_TRY(pl_site_prior_take(search, UINT32_MAX, n_threads, arena, &prior, error));
+  PL_TRY(pl_leave_priors_take(&rows, search, n_threads, arena, &priors, error));
+  for (int by = 0; by < 3; by++)
+    PL_TRY(pl_leave_runs_out(&rows, (pl_leave_by)by, priors, arena, &leaving[by], error));
   printf("%u measured configurations of %u sites of %u sources\n\n", rows.n, rows.n_sites, rows.n_sources);
   print_prior(&prior);
-  printf("of the variance, sites of one source share %12.1f\n", prior.shared);
-  print_leaving("sites (one GPU, software and precision of one source)", &by_site, true);
-  print_leaving("sources, so many runs of each of their sites (but one)", &by_relatives, false);
-  print_leaving("sources, whatever they ran on, as if each were one site", &by_source, true);
+  print_remains(&prior);
+  print_leaving("sites (one GPU, software and precision of one source)", &leaving[PL_LEAVE_BY_SITE], true);
+  print_leaving("sources, so many runs of each of their sites (but one)", &leaving[PL_LEAVE_BY_RELATIVES], false);
+  print_leaving("sources, so many runs of all of them", &leaving[PL_LEAVE_BY_SOURCE], true);
   return store(options, &prior, error);
 }
 

@@ -94,6 +94,7 @@ static pl_code add(session *own, const pl_result_row *row) {
   PL_TRY(pl_assign(&strategy, e->model, e->job, e->cluster, e->options, &own->base.arena, own->error));
   PL_TRY(pl_site_sensitivities_take(e->cluster, e->model, e->job, &strategy, e->options, row->iter_time_s,
                                     &own->base.arena, own->runs[own->n].x, own->error));
+  own->runs[own->n].at = pl_configuration_of(e->cluster->profiles[0].name, e->model, e->job, &strategy);
   own->times_s[own->n++] = row->iter_time_s;
   return PL_OK;
 }
@@ -114,32 +115,31 @@ static pl_code gather(session *own) {
 }
 
 /* Of the best strategy, with the scatter that is usual. */
-static double half_of(const session *own, const pl_site *site) {
-  return pl_site_half_width(site, own->runs[0].x);
+static double half_pct(const session *own, double variance) {
+  return 100 * (exp(pl_site_half_of(&own->prior, variance)) - 1);
 }
 
-static void print(const session *own, const uint32_t *chosen, uint32_t n) {
+/* variance[i]: of the best strategy's time when the runs up to i are known. */
+static void print(const session *own, const uint32_t *chosen, const double *variance, uint32_t n) {
   char time[PL_UNIT_TEXT_BYTES];
-  pl_site site = own->prior;
   printf("best strategy %s, +- %.0f %% before any run of this site (80 %%)\n", pl_format_time(own->times_s[0], time),
-         100 * (exp(half_of(own, &site)) - 1));
-  for (uint32_t i = 0; i < n; i++) {
-    pl_site_expect_run(&site, &own->runs[chosen[i]]);
+         half_pct(own, pl_site_together(&own->prior, &own->runs[0], &own->runs[0])));
+  for (uint32_t i = 0; i < n; i++)
     printf("run %u: --strategy %s\n  predicted %s; then +- %.0f %%\n", i + 1, own->strategies[chosen[i]],
-           pl_format_time(own->times_s[chosen[i]], time), 100 * (exp(half_of(own, &site)) - 1));
-  }
+           pl_format_time(own->times_s[chosen[i]], time), half_pct(own, variance[i]));
   printf(
       "Put what they took into a table (validation/README.md), then: paceline calibrate --runs TABLE -o site.json\n");
 }
 
 static pl_code suggest(session *own) {
-  uint32_t chosen[PL_SUGGEST_MOST];
+  uint32_t chosen[PL_SUGGEST_MOST], n;
+  double variance[PL_SUGGEST_MOST];
   PL_TRY(check(own->options, own->error));
   PL_TRY(load(own));
   PL_TRY(gather(own));
-  uint32_t n =
-      pl_site_suggest(&own->prior, own->runs, own->n, NULL, own->runs, own->n_best, (uint32_t)own->options->n, chosen);
-  print(own, chosen, n);
+  PL_TRY(pl_site_suggest(&own->prior, own->runs, own->n, own->n_best, (uint32_t)own->options->n, &own->base.arena,
+                         chosen, variance, &n, own->error));
+  print(own, chosen, variance, n);
   return PL_OK;
 }
 

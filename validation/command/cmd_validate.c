@@ -245,7 +245,7 @@ static pl_code validate(session *own, pl_error *error) {
     own->options->run.op_profile = &own->op_profile;
   }
   if (options->site_path != NULL) {
-    PL_TRY(pl_site_load(options->site_path, &own->site, error));
+    PL_TRY(pl_site_load(options->site_path, &own->arena, &own->site, error));
     options->run.site = &own->site;
     options->run.sensitivities = true; /* the site's intervals are made of them */
   }

@@ -4,110 +4,162 @@
 #include <math.h>
 #include <string.h>
 
-#include "validation/statistics/positive_definite.h"
+#include "core/base/positive_definite.h"
 
-enum { N = PL_SITE_COUNT, FULL_RUNS = 30 };
-static const double NEARLY_NOTHING = 1e-12; /* a variance: what is known already */
+enum { N = PL_SITE_COUNT, HYPOTHESES = PL_SITE_SCATTERS * PL_REMAINS_SCALES };
+static const double NEGLIGIBLE = 1e-7; /* a probability */
 
-void pl_site_sums_add(pl_site_sums *sums, const pl_site_run *run) {
-  for (int i = 0; i < N; i++) {
-    for (int k = 0; k < N; k++)
-      sums->xx[i][k] += run->x[i] * run->x[k];
-    sums->xy[i] += run->x[i] * run->y;
-  }
-  sums->yy += run->y * run->y;
-  sums->n++;
-}
+/* A scatter and a size of what remains, given the runs. */
+typedef struct hypothesis {
+  int scatter, scale;
+  double remains, weight; /* variance of what remains; probability */
+  double *factor;         /* of the runs' covariance */
+  double *pull;           /* that, times what the prior leaves of the runs */
+} hypothesis;
 
-void pl_site_sums_weaken(pl_site_sums *sums) {
-  double share = FULL_RUNS / sums->n;
-  if (share >= 1) return;
-  for (int i = 0; i < N; i++) {
-    for (int k = 0; k < N; k++)
-      sums->xx[i][k] *= share;
-    sums->xy[i] *= share;
-  }
-  sums->yy *= share;
-  sums->n *= share;
-}
+struct pl_site_knowledge {
+  pl_site prior; /* its step has no variance where the runs would have it negative */
+  const pl_site_remains *remains;
+  pl_site_remains none;
+  const pl_site_run **runs;
+  uint32_t n, n_hypotheses;
+  hypothesis hypotheses[HYPOTHESES];
+  double scatter_weight[PL_SITE_SCATTERS], scale_weight[PL_REMAINS_SCALES];
+};
 
-double pl_site_middle(const pl_site *site, const double x[PL_SITE_COUNT]) {
+/* ---- how runs vary together ---- */
+
+static double by_figures(const pl_site *prior, const double *x, const double *z) {
   double sum = 0;
   for (int i = 0; i < N; i++)
-    sum += site->mean[i] * x[i];
+    for (int k = 0; k < N; k++)
+      sum += x[i] * prior->covariance[i][k] * z[k];
   return sum;
 }
 
-/* The inverse of the prior's covariance, and the logarithm of its determinant. */
-static double precision_of(const pl_site *prior, double precision[N * N]) {
-  double factor[N * N];
+static double share_of(const pl_site *prior, uint32_t part, uint32_t other) {
+  return part == other ? 1 : prior->shared;
+}
+
+static double alike(const pl_site_remains *remains, const pl_configuration *a, const pl_configuration *b) {
+  return remains->sd > 0 ? pl_likeness_of(&remains->likeness, a, b) : 0;
+}
+
+static double middle_of(const pl_site *prior, const double *x) {
+  double sum = 0;
   for (int i = 0; i < N; i++)
-    for (int k = 0; k < N; k++)
-      factor[i * N + k] = prior->covariance[i][k] + (i == k ? NEARLY_NOTHING : 0);
-  bool good = pl_cholesky(factor, N);
-  PL_ASSERT(good);
-  pl_cholesky_invert(factor, N, precision);
-  return pl_cholesky_log_det(factor, N);
+    sum += prior->mean[i] * x[i];
+  return sum;
 }
 
-double pl_site_posterior_given(const pl_site *prior, const pl_site_sums *sums, int g, double mean[PL_SITE_COUNT],
-                               double covariance[PL_SITE_COUNT][PL_SITE_COUNT]) {
-  double a[N * N], b[N], moved[N], weight = 1 / (pl_site_scatters[g] * pl_site_scatters[g]), square = sums->yy;
-  double log_prior = precision_of(prior, a), log_probability;
-  for (int i = 0; i < N; i++) {
-    double known = 0;
-    for (int k = 0; k < N; k++) {
-      known += sums->xx[i][k] * prior->mean[k];
-      a[i * N + k] += weight * sums->xx[i][k];
-    }
-    b[i] = weight * (sums->xy[i] - known);
-    square += prior->mean[i] * (known - 2 * sums->xy[i]);
-  }
-  bool good = pl_cholesky(a, N);
-  PL_ASSERT(good);
-  pl_cholesky_solve(a, N, b, moved);
-  log_probability =
-      -weight * square + 2 * sums->n * log(1 / pl_site_scatters[g]) - pl_cholesky_log_det(a, N) - log_prior;
-  for (int i = 0; i < N; i++) {
-    log_probability += b[i] * moved[i];
-    mean[i] = prior->mean[i] + moved[i];
-  }
-  pl_cholesky_invert(a, N, &covariance[0][0]);
-  return log_probability / 2;
+double pl_site_together(const pl_site *prior, const pl_site_run *a, const pl_site_run *b) {
+  double sum = share_of(prior, a->part, b->part) * by_figures(prior, a->x, b->x);
+  if (prior->remains != NULL) sum += pl_remains_variance(prior->remains) * alike(prior->remains, &a->at, &b->at);
+  return sum;
 }
 
-pl_site pl_site_mixed(const pl_site *prior, const pl_site_mixture *mixture) {
+/* ---- learning ---- */
+
+/* Of one hypothesis; returns the logarithm of the runs' probability but for what is the same for all. */
+static double weigh(const pl_site_knowledge *own, const double *figures, const double *likeness, hypothesis *h) {
+  uint32_t n = own->n;
+  double scatter = pl_site_scatters[h->scatter], log_twice = 0;
+  for (uint32_t i = 0; i < n; i++) {
+    for (uint32_t k = 0; k < n; k++)
+      h->factor[(size_t)i * n + k] = figures[(size_t)i * n + k] + h->remains * likeness[(size_t)i * n + k];
+    h->factor[(size_t)i * n + i] += scatter * scatter;
+    h->pull[i] = own->runs[i]->y - middle_of(&own->prior, own->runs[i]->x);
+  }
+  bool good = pl_cholesky(h->factor, (int)n);
+  PL_ASSERT(good);
+  pl_cholesky_solve_half(h->factor, (int)n, h->pull, h->pull);
+  for (uint32_t i = 0; i < n; i++)
+    log_twice -= h->pull[i] * h->pull[i];
+  log_twice -= pl_cholesky_log_det(h->factor, (int)n);
+  for (uint32_t i = n; i-- > 0;) {
+    h->pull[i] /= h->factor[(size_t)i * n + i];
+    for (uint32_t k = 0; k < i; k++)
+      h->pull[k] -= h->factor[(size_t)i * n + k] * h->pull[i];
+  }
+  return log(own->prior.scatter_weight[h->scatter]) + log(own->remains->scale_weight[h->scale]) + log_twice / 2;
+}
+
+/* Drops what is negligible. */
+static void normalise(pl_site_knowledge *own, const double *logs) {
   double most = -INFINITY, sum = 0;
-  pl_site site = *prior;
-  memset(site.mean, 0, sizeof site.mean);
-  memset(site.covariance, 0, sizeof site.covariance);
-  for (int g = 0; g < PL_SITE_SCATTERS; g++)
-    most = fmax(most, mixture->logs[g]);
-  for (int g = 0; g < PL_SITE_SCATTERS; g++)
-    sum += exp(mixture->logs[g] - most);
-  for (int g = 0; g < PL_SITE_SCATTERS; g++) {
-    site.scatter_weight[g] = exp(mixture->logs[g] - most) / sum;
-    for (int i = 0; i < N; i++)
-      site.mean[i] += site.scatter_weight[g] * mixture->mean[g][i];
+  uint32_t kept = 0;
+  for (uint32_t h = 0; h < own->n_hypotheses; h++)
+    most = fmax(most, logs[h]);
+  for (uint32_t h = 0; h < own->n_hypotheses; h++) {
+    hypothesis one = own->hypotheses[h];
+    one.weight = exp(logs[h] - most);
+    if (one.weight < NEGLIGIBLE) continue;
+    sum += one.weight;
+    own->hypotheses[kept++] = one;
   }
-  for (int g = 0; g < PL_SITE_SCATTERS; g++)
-    for (int i = 0; i < N; i++)
-      for (int k = 0; k < N; k++)
-        site.covariance[i][k] +=
-            site.scatter_weight[g] * (mixture->covariance[g][i][k] +
-                                      (mixture->mean[g][i] - site.mean[i]) * (mixture->mean[g][k] - site.mean[k]));
-  return site;
+  own->n_hypotheses = kept;
+  memset(own->scatter_weight, 0, sizeof own->scatter_weight);
+  memset(own->scale_weight, 0, sizeof own->scale_weight);
+  for (uint32_t h = 0; h < kept; h++) {
+    hypothesis *one = &own->hypotheses[h];
+    one->weight /= sum;
+    own->scatter_weight[one->scatter] += one->weight;
+    own->scale_weight[one->scale] += one->weight;
+  }
 }
 
-static pl_site mix(const pl_site *prior, const pl_site_sums *sums) {
-  pl_site_mixture mixture;
-  for (int g = 0; g < PL_SITE_SCATTERS; g++)
-    mixture.logs[g] =
-        log(prior->scatter_weight[g]) + pl_site_posterior_given(prior, sums, g, mixture.mean[g], mixture.covariance[g]);
-  return pl_site_mixed(prior, &mixture);
+static pl_code weigh_all(pl_site_knowledge *own, pl_arena *arena, pl_error *error) {
+  size_t n = own->n;
+  double *figures = PL_TAKE(arena, double, n *n + 1), *likeness = PL_TAKE(arena, double, n *n + 1);
+  double logs[HYPOTHESES];
+  if (arena->failed) return pl_fail_memory(error, "the runs of a site");
+  for (size_t i = 0; i < n; i++)
+    for (size_t k = 0; k <= i; k++) {
+      const pl_site_run *a = own->runs[i], *b = own->runs[k];
+      figures[i * n + k] = figures[k * n + i] =
+          share_of(&own->prior, a->part, b->part) * by_figures(&own->prior, a->x, b->x);
+      likeness[i * n + k] = likeness[k * n + i] = alike(own->remains, &a->at, &b->at);
+    }
+  own->n_hypotheses = 0;
+  for (int scale = 0; scale < PL_REMAINS_SCALES; scale++)
+    for (int scatter = 0; scatter < PL_SITE_SCATTERS; scatter++) {
+      if (!(own->remains->scale_weight[scale] > 0) || !(own->prior.scatter_weight[scatter] > 0)) continue;
+      double sd = own->remains->sd * pl_remains_scales[scale];
+      hypothesis *h = &own->hypotheses[own->n_hypotheses];
+      *h = (hypothesis){.scatter = scatter,
+                        .scale = scale,
+                        .remains = sd * sd,
+                        .factor = PL_TAKE(arena, double, n *n + 1),
+                        .pull = PL_TAKE(arena, double, n + 1)};
+      if (arena->failed) return pl_fail_memory(error, "the runs of a site");
+      logs[own->n_hypotheses++] = weigh(own, figures, likeness, h);
+    }
+  normalise(own, logs);
+  return PL_OK;
 }
 
-pl_site pl_site_without_step(const pl_site *prior) {
+/* By how much the runs move a figure of a part. */
+static double moved_by(const pl_site_knowledge *own, const hypothesis *h, uint32_t part, int figure) {
+  double sum = 0;
+  for (uint32_t i = 0; i < own->n; i++) {
+    double along = 0;
+    for (int k = 0; k < N; k++)
+      along += own->prior.covariance[figure][k] * own->runs[i]->x[k];
+    sum += share_of(&own->prior, own->runs[i]->part, part) * along * h->pull[i];
+  }
+  return sum;
+}
+
+/* The mean over the runs' parts. */
+static double step_of(const pl_site_knowledge *own) {
+  double sum = 0;
+  for (uint32_t h = 0; h < own->n_hypotheses; h++)
+    for (uint32_t i = 0; i < own->n; i++)
+      sum += own->hypotheses[h].weight * moved_by(own, &own->hypotheses[h], own->runs[i]->part, PL_SITE_step) / own->n;
+  return own->prior.mean[PL_SITE_step] + sum;
+}
+
+static pl_site without_step(const pl_site *prior) {
   pl_site without = *prior;
   without.mean[PL_SITE_step] = 0;
   for (int i = 0; i < N; i++)
@@ -115,27 +167,179 @@ pl_site pl_site_without_step(const pl_site *prior) {
   return without;
 }
 
-pl_site pl_site_posterior(const pl_site *prior, const pl_site_sums *sums) {
-  if (sums->n <= 0) return *prior;
-  pl_site site = mix(prior, sums);
-  if (site.mean[PL_SITE_step] < 0) {
-    const pl_site without = pl_site_without_step(prior);
-    site = mix(&without, sums);
-    site.mean[PL_SITE_step] = 0;
+pl_code pl_site_learn(const pl_site *prior, const pl_site_run *const *runs, uint32_t n, pl_arena *arena,
+                      pl_site_knowledge **knowledge, pl_error *error) {
+  uint32_t n_learnt = n < PL_SITE_RUNS ? n : PL_SITE_RUNS;
+  pl_site_knowledge *own = PL_TAKE(arena, pl_site_knowledge, 1);
+  const pl_site_run **list = PL_TAKE(arena, const pl_site_run *, n_learnt + 1);
+  if (arena->failed) return pl_fail_memory(error, "the runs of a site");
+  for (uint32_t i = 0; i < n_learnt; i++)
+    list[i] = runs[(uint64_t)i * n / n_learnt];
+  *own = (pl_site_knowledge){.prior = *prior, .remains = prior->remains, .runs = list, .n = n_learnt};
+  own->none.scale_weight[0] = 1;
+  if (own->remains == NULL) own->remains = &own->none;
+  PL_TRY(weigh_all(own, arena, error));
+  if (own->n > 0 && step_of(own) < 0) {
+    own->prior = without_step(prior);
+    PL_TRY(weigh_all(own, arena, error));
   }
-  site.n_runs = (uint32_t)sums->n;
-  return site;
+  *knowledge = own;
+  return PL_OK;
+}
+
+const double *pl_site_scatter_known(const pl_site_knowledge *knowledge) {
+  return knowledge->scatter_weight;
+}
+
+/* ---- another run ---- */
+
+/* A Gaussian under each hypothesis, mixed. */
+typedef struct mixture {
+  double mean, square;
+} mixture;
+
+double pl_site_predict(const pl_site_knowledge *own, const pl_site_run *run, double *variance) {
+  double figures[PL_SITE_RUNS], likeness[PL_SITE_RUNS], with[PL_SITE_RUNS] = {0};
+  double alone = by_figures(&own->prior, run->x, run->x);
+  mixture sum = {0, 0};
+  for (uint32_t i = 0; i < own->n; i++) {
+    const pl_site_run *known = own->runs[i];
+    figures[i] = share_of(&own->prior, known->part, run->part) * by_figures(&own->prior, known->x, run->x);
+    likeness[i] = alike(own->remains, &known->at, &run->at);
+  }
+  for (uint32_t g = 0; g < own->n_hypotheses; g++) {
+    const hypothesis *h = &own->hypotheses[g];
+    double mean = 0, square = alone + h->remains;
+    for (uint32_t i = 0; i < own->n; i++) {
+      with[i] = figures[i] + h->remains * likeness[i];
+      mean += with[i] * h->pull[i];
+    }
+    pl_cholesky_solve_half(h->factor, (int)own->n, with, with);
+    for (uint32_t i = 0; i < own->n; i++)
+      square -= with[i] * with[i];
+    sum.mean += h->weight * mean;
+    sum.square += h->weight * (fmax(0, square) + mean * mean);
+  }
+  *variance = fmax(0, sum.square - sum.mean * sum.mean);
+  return middle_of(&own->prior, run->x) + sum.mean;
+}
+
+/* ---- a site ---- */
+
+/* Of the runs those that a file has points for: all, or those farthest from the ones before them. */
+static uint32_t choose_points(const pl_site_knowledge *own, const pl_site_run **points) {
+  double nearest[PL_SITE_RUNS] = {0};
+  uint32_t n = 0;
+  if (own->remains->sd <= 0) return 0;
+  for (uint32_t next = 0; n < own->n && n < PL_REMAINS_POINTS;) {
+    points[n++] = own->runs[next];
+    double least = INFINITY;
+    for (uint32_t i = 0; i < own->n; i++) {
+      nearest[i] = fmax(nearest[i], i == next ? INFINITY : alike(own->remains, &own->runs[i]->at, &points[n - 1]->at));
+      if (nearest[i] < least) {
+        least = nearest[i];
+        next = i;
+      }
+    }
+    if (isinf(least)) break;
+  }
+  return n;
+}
+
+/* Mean and covariance of the figures and of what remains at the points, m = N + n_points of them. */
+typedef struct joint {
+  uint32_t m;
+  double *mean, *covariance;
+  double *with, *solved; /* m * n: with the runs */
+  double *mean_given;
+} joint;
+
+static void add_hypothesis(const pl_site_knowledge *own, const hypothesis *h, uint32_t part,
+                           const pl_site_run *const *points, joint *sum) {
+  uint32_t n = own->n, m = sum->m;
+  for (uint32_t a = 0; a < m; a++) {
+    double *with = sum->with + (size_t)a * n, *solved = sum->solved + (size_t)a * n;
+    sum->mean_given[a] = a < N ? own->prior.mean[a] : 0;
+    for (uint32_t i = 0; i < n; i++) {
+      const pl_site_run *run = own->runs[i];
+      with[i] = 0;
+      for (int k = 0; k < N && a < N; k++)
+        with[i] += share_of(&own->prior, run->part, part) * own->prior.covariance[a][k] * run->x[k];
+      if (a >= N) with[i] = h->remains * alike(own->remains, &points[a - N]->at, &run->at);
+      sum->mean_given[a] += with[i] * h->pull[i];
+    }
+    pl_cholesky_solve_half(h->factor, (int)n, with, solved);
+    sum->mean[a] += h->weight * sum->mean_given[a];
+  }
+  for (uint32_t a = 0; a < m; a++)
+    for (uint32_t b = 0; b < m; b++) {
+      double together = 0;
+      if (a < N && b < N) together = own->prior.covariance[a][b];
+      if (a >= N && b >= N) together = h->remains * alike(own->remains, &points[a - N]->at, &points[b - N]->at);
+      for (uint32_t i = 0; i < n; i++)
+        together -= sum->solved[(size_t)a * n + i] * sum->solved[(size_t)b * n + i];
+      sum->covariance[(size_t)a * m + b] += h->weight * (together + sum->mean_given[a] * sum->mean_given[b]);
+    }
+}
+
+static pl_code write_remains(const pl_site_knowledge *own, const pl_site_run *const *points, const joint *sum,
+                             pl_arena *arena, pl_site *site, pl_error *error) {
+  uint32_t n = sum->m - N;
+  pl_site_remains *remains = PL_TAKE(arena, pl_site_remains, 1);
+  pl_configuration *places = PL_TAKE(arena, pl_configuration, n + 1);
+  double *mean = PL_TAKE(arena, double, n + 1), *covariance = PL_TAKE(arena, double, (size_t)n *n + 1);
+  double *figures = PL_TAKE(arena, double, (size_t)n *N + 1);
+  if (arena->failed) return pl_fail_memory(error, "what remains at the site's runs");
+  *remains = *own->remains;
+  memcpy(remains->scale_weight, own->scale_weight, sizeof remains->scale_weight);
+  remains->n = n;
+  remains->points = places;
+  remains->mean = mean;
+  remains->covariance = covariance;
+  remains->figures = figures;
+  for (uint32_t i = 0; i < n; i++) {
+    const double *row = sum->covariance + (size_t)(N + i) * sum->m;
+    places[i] = points[i]->at;
+    mean[i] = sum->mean[N + i];
+    memcpy(figures + (size_t)i * N, row, N * sizeof *figures);
+    memcpy(covariance + (size_t)i * n, row + N, n * sizeof *covariance);
+  }
+  site->remains = remains;
+  return pl_remains_prepare(remains, arena, error);
+}
+
+pl_code pl_site_posterior(const pl_site_knowledge *own, uint32_t part, pl_arena *arena, pl_site *site,
+                          pl_error *error) {
+  const pl_site_run *points[PL_REMAINS_POINTS];
+  uint32_t m = N + choose_points(own, points);
+  size_t n = own->n;
+  joint sum = {.m = m,
+               .mean = PL_TAKE(arena, double, m),
+               .covariance = PL_TAKE(arena, double, (size_t)m *m),
+               .with = PL_TAKE(arena, double, m *n + 1),
+               .solved = PL_TAKE(arena, double, m *n + 1),
+               .mean_given = PL_TAKE(arena, double, m)};
+  if (arena->failed) return pl_fail_memory(error, "the site");
+  for (uint32_t h = 0; h < own->n_hypotheses; h++)
+    add_hypothesis(own, &own->hypotheses[h], part, points, &sum);
+  for (uint32_t a = 0; a < m; a++)
+    for (uint32_t b = 0; b < m; b++)
+      sum.covariance[(size_t)a * m + b] -= sum.mean[a] * sum.mean[b];
+  *site = own->prior;
+  memcpy(site->scatter_weight, own->scatter_weight, sizeof site->scatter_weight);
+  for (int i = 0; i < N; i++) {
+    site->mean[i] = sum.mean[i];
+    for (int k = 0; k < N; k++)
+      site->covariance[i][k] = sum.covariance[(size_t)i * m + (size_t)k];
+  }
+  site->mean[PL_SITE_step] = fmax(0, site->mean[PL_SITE_step]);
+  for (uint32_t i = 0; i < own->n; i++)
+    site->n_runs += own->runs[i]->part == part;
+  site->remains = NULL;
+  return own->remains->sd > 0 ? write_remains(own, points, &sum, arena, site, error) : PL_OK;
 }
 
 /* ---- which runs ---- */
-
-static double bilinear(double s[N][N], const double *x, const double *z) {
-  double sum = 0;
-  for (int i = 0; i < N; i++)
-    for (int k = 0; k < N; k++)
-      sum += x[i] * s[i][k] * z[k];
-  return sum;
-}
 
 /* The scatter in the middle of its distribution: what a new run is taken to stray by. */
 static double usual_scatter(const pl_site *prior) {
@@ -147,52 +351,46 @@ static double usual_scatter(const pl_site *prior) {
   return pl_site_scatters[PL_SITE_SCATTERS - 1];
 }
 
-/* s becomes what it is when a run with x is known. */
-static void learn(double s[N][N], const double *x, double scatter) {
-  double v[N], all = bilinear(s, x, x) + scatter * scatter;
-  for (int i = 0; i < N; i++) {
-    v[i] = 0;
-    for (int k = 0; k < N; k++)
-      v[i] += s[i][k] * x[k];
-  }
-  for (int i = 0; i < N; i++)
-    for (int k = 0; k < N; k++)
-      s[i][k] -= v[i] * v[k] / all;
-}
-
-void pl_site_expect_run(pl_site *site, const pl_site_run *run) {
-  learn(site->covariance, run->x, usual_scatter(site));
-}
-
-static double gain_of(double s[N][N], const double *x, double scatter, const pl_site_run *targets, uint32_t n) {
+static double gain_of(const double *row, double own, double noise, uint32_t n_targets) {
   double gain = 0;
-  for (uint32_t t = 0; t < n; t++) {
-    double shared = bilinear(s, x, targets[t].x);
-    gain += shared * shared;
-  }
-  return gain / (bilinear(s, x, x) + scatter * scatter);
+  for (uint32_t t = 0; t < n_targets; t++)
+    gain += row[t] * row[t];
+  return gain / (own + noise);
 }
 
-uint32_t pl_site_suggest(const pl_site *prior, const pl_site_run *candidates, uint32_t n, const bool *is_allowed,
-                         const pl_site_run *targets, uint32_t n_targets, uint32_t n_chosen, uint32_t *chosen) {
-  double s[N][N], scatter = usual_scatter(prior);
-  memcpy(s, prior->covariance, sizeof s);
-  uint32_t found = 0;
-  while (found < n_chosen) {
+pl_code pl_site_suggest(const pl_site *prior, const pl_site_run *candidates, uint32_t n, uint32_t n_targets,
+                        uint32_t n_chosen, pl_arena *arena, uint32_t *chosen, double *variance, uint32_t *found,
+                        pl_error *error) {
+  pl_arena_mark mark = pl_arena_mark_here(arena);
+  double *together = PL_TAKE(arena, double, (size_t)n *n + 1), *along = PL_TAKE(arena, double, n + 1);
+  double noise = pow(usual_scatter(prior), 2);
+  if (arena->failed) return pl_fail_memory(error, "the runs that could be made");
+  for (uint32_t i = 0; i < n; i++)
+    for (uint32_t k = 0; k <= i; k++)
+      together[(size_t)i * n + k] = together[(size_t)k * n + i] =
+          pl_site_together(prior, &candidates[i], &candidates[k]);
+  *found = 0;
+  while (*found < n_chosen) {
     uint32_t best = UINT32_MAX;
     double most = -1;
     for (uint32_t c = 0; c < n; c++) {
-      bool taken = is_allowed != NULL && !is_allowed[c];
-      for (uint32_t i = 0; i < found; i++)
+      bool taken = false;
+      for (uint32_t i = 0; i < *found; i++)
         taken |= chosen[i] == c;
-      double gain = taken ? -1 : gain_of(s, candidates[c].x, scatter, targets, n_targets);
+      double gain = taken ? -1 : gain_of(together + (size_t)c * n, together[(size_t)c * n + c], noise, n_targets);
       if (gain <= most) continue;
       most = gain;
       best = c;
     }
     if (best == UINT32_MAX) break;
-    learn(s, candidates[best].x, scatter);
-    chosen[found++] = best;
+    memcpy(along, together + (size_t)best * n, n * sizeof *along);
+    double all = along[best] + noise;
+    for (uint32_t i = 0; i < n; i++)
+      for (uint32_t k = 0; k < n; k++)
+        together[(size_t)i * n + k] -= along[i] * along[k] / all;
+    if (variance != NULL) variance[*found] = fmax(0, together[0]);
+    chosen[(*found)++] = best;
   }
-  return found;
+  pl_arena_release_to(arena, mark);
+  return PL_OK;
 }

@@ -1,62 +1,59 @@
-/* A site's figures from measured steps (workloads/run/site.h): Bayes on Gaussians.
+/* A site's figures from measured steps (workloads/run/site.h), and what they leave (workloads/run/site_remains.h):
+ * Bayes on Gaussians.
  *
  * The logarithm of a run's time is taken as linear in the figures t around those that it was simulated with:
  *
- *   y = ln(measured / predicted) + x . t0 = x . t + e,    t ~ N(m, S),   e ~ N(0, s^2)
+ *   y = ln(measured / predicted) + x . t0 = x . t + d(configuration) + e,    t ~ N(m, S),   e ~ N(0, s^2)
  *
- * with x the run's sensitivities, m and S the prior, and s one of PL_SITE_SCATTERS values, of which the prior knows how
- * often sites have each; runs that agree make small ones likely, others large ones. For every s mean and covariance of
- * t are exact; they are mixed by the probability of s given the runs. A figure that moves no run keeps its prior. The
- * constant of a step is not negative: where the runs would have it so, it is 0 and the others make up for it.
+ * with x the run's sensitivities, m and S the prior, d what remains, a Gaussian process, and s one of PL_SITE_SCATTERS
+ * values, of which the prior knows how often sites have each; runs that agree make small ones likely, others large
+ * ones. So is the size of d one of PL_REMAINS_SCALES. For every s and size all is a Gaussian, exactly: runs i and k
+ * vary together by x_i . S x_k and by how alike they are. These are mixed by their probability given the runs. A figure
+ * that moves no run keeps its prior. The constant of a step is not negative: where the runs would have it so, it is 0
+ * and the others make up for it.
+ *
+ * Relatives are runs of one owner's other GPUs and other software ("parts"). Their figures are t_j = u + v_j, u shared
+ * and v_j each one's own: of the prior's variance they share the part `prior->shared`. What remains knows of parts by
+ * the names of configurations.
  */
 #ifndef PL_VALIDATION_SITE_POSTERIOR_H
 #define PL_VALIDATION_SITE_POSTERIOR_H
 
-#include "workloads/run/site.h"
+#include "workloads/run/site_remains.h"
+
+enum { PL_SITE_RUNS = 512 }; /* that a posterior is of, at most: O(n^3) */
 
 typedef struct pl_site_run {
   double y;
   double x[PL_SITE_COUNT];
+  pl_configuration at;
+  uint32_t part; /* of the runs of one owner; 0 where all are of one site */
 } pl_site_run;
 
-/* Sums over runs, all that a posterior needs of them. */
-typedef struct pl_site_sums {
-  double xx[PL_SITE_COUNT][PL_SITE_COUNT], xy[PL_SITE_COUNT], yy, n;
-} pl_site_sums;
+/* What runs tell. */
+typedef struct pl_site_knowledge pl_site_knowledge;
 
-void pl_site_sums_add(pl_site_sums *sums, const pl_site_run *run);
-/* Of more than 30 runs each counts less, so that all of them count as 30. */
-void pl_site_sums_weaken(pl_site_sums *sums);
-
-/* What the runs make of `prior`; without any the prior. Memory figures are the prior's. */
-pl_site pl_site_posterior(const pl_site *prior, const pl_site_sums *sums);
-/* Under the scatter `g` alone: mean, covariance, and the logarithm of the runs' probability (but for what does not
- * depend on g or the prior). */
-double pl_site_posterior_given(const pl_site *prior, const pl_site_sums *sums, int g, double mean[PL_SITE_COUNT],
-                               double covariance[PL_SITE_COUNT][PL_SITE_COUNT]);
-
-/* A posterior under each scatter, and the logarithm of its weight; mixed, with `prior`'s memory. */
-typedef struct pl_site_mixture {
-  double mean[PL_SITE_SCATTERS][PL_SITE_COUNT], covariance[PL_SITE_SCATTERS][PL_SITE_COUNT][PL_SITE_COUNT];
-  double logs[PL_SITE_SCATTERS];
-} pl_site_mixture;
-pl_site pl_site_mixed(const pl_site *prior, const pl_site_mixture *mixture);
-
-/* `prior` with a constant per step that is known to be nothing. */
-pl_site pl_site_without_step(const pl_site *prior);
-
-/* What the site says of a run with these sensitivities, as ln(time / time without a site): the middle, and the
- * half-width that 80 % lie in. */
-double pl_site_middle(const pl_site *site, const double x[PL_SITE_COUNT]);
+/* Of `n` runs (of more than PL_SITE_RUNS so many, evenly spaced), which must outlive it. All in `arena`. */
+pl_code pl_site_learn(const pl_site *prior, const pl_site_run *const *runs, uint32_t n, pl_arena *arena,
+                      pl_site_knowledge **knowledge, pl_error *error);
+/* ln(time / time without a site) of another run: its middle; and its variance, beside the scatter of runs. */
+double pl_site_predict(const pl_site_knowledge *knowledge, const pl_site_run *run, double *variance);
+/* How probable each scatter of runs is now. */
+const double *pl_site_scatter_known(const pl_site_knowledge *knowledge);
+/* The site of `part` as a file has it: figures and what remains together, with `prior`'s memory. Of more runs than a
+ * file has points for, those far apart. n_runs counts the part's. */
+pl_code pl_site_posterior(const pl_site_knowledge *knowledge, uint32_t part, pl_arena *arena, pl_site *site,
+                          pl_error *error);
 
 /* Of `n` runs that could be made those `n_chosen` that leave least doubt, one after the other: each is the one that
- * most lowers the sum over `targets` of the variance of what the site says of them. `is_allowed` may be NULL. chosen[]
- * holds indices of `candidates`. */
-uint32_t pl_site_suggest(const pl_site *prior, const pl_site_run *candidates, uint32_t n, const bool *is_allowed,
-                         const pl_site_run *targets, uint32_t n_targets, uint32_t n_chosen, uint32_t *chosen);
+ * most lowers the sum of the variances of the first `n_targets` of them, figures and what remains together. chosen[]
+ * holds their indices, variance[] that of the first target once they are known (NULL: nobody asks). *found: fewer if
+ * there are not as many. */
+pl_code pl_site_suggest(const pl_site *prior, const pl_site_run *candidates, uint32_t n, uint32_t n_targets,
+                        uint32_t n_chosen, pl_arena *arena, uint32_t *chosen, double *variance, uint32_t *found,
+                        pl_error *error);
 
-/* `site` as it will be when a run with these sensitivities is known, whatever it takes: its covariance, with the usual
- * scatter. */
-void pl_site_expect_run(pl_site *site, const pl_site_run *run);
+/* How two runs vary together by the prior's figures; what remains is as much as its mean size. */
+double pl_site_together(const pl_site *prior, const pl_site_run *a, const pl_site_run *b);
 
 #endif

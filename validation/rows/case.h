@@ -38,6 +38,7 @@ typedef struct pl_case {
   pl_interval interval;       /* of the time; NaN: none was asked for */
   /* How the time's logarithm moves with each figure of a site, and where the run is with that; nobody asked: 0. */
   double sensitivity[PL_SITE_COUNT];
+  double remains_factor; /* of the predicted time, by what remains at the site; 1: none */
 } pl_case;
 
 typedef struct pl_cases {

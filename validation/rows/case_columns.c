@@ -20,7 +20,7 @@ static double share_pct(const pl_case *c, double time_s) {
   return predicted(c, 100 * time_s / c->result.iter_time_s);
 }
 
-static const char *device_of(const pl_case *c) {
+const char *pl_case_device(const pl_case *c) {
   if (!is_expressed(c) || c->plan.n_parts == 0) return "";
   return c->plan.device != NULL ? c->plan.device : c->plan.parts[0].kind->device;
 }
@@ -75,7 +75,8 @@ static const char *device_of(const pl_case *c) {
   X(TEXT, assumptions, "", "what was taken where the row says nothing", c->assumptions != NULL ? c->assumptions : "")
 /* The same for what sites are made of: only where it was asked for. */
 #define SITE_COLUMNS(X) \
-  X(TEXT, device, "", "profile of its GPU", device_of(c)) \
+  X(NUMBER, flops, "1", "FLOPs of an iteration of the model, without recomputation", predicted(c, c->flops)) \
+  X(TEXT, device, "", "profile of its GPU", pl_case_device(c)) \
   X(NUMBER, predicted_capacity_bytes, "B", "what of the GPU's memory tensors can have", predicted(c, (double)c->result.mem_capacity_bytes)) \
   X(NUMBER, d_compute, "1", "d ln time / d ln compute", predicted(c, c->sensitivity[PL_SITE_compute])) \
   X(NUMBER, d_memory, "1", "d ln time / d ln memory", predicted(c, c->sensitivity[PL_SITE_memory])) \

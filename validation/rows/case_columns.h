@@ -16,6 +16,9 @@ typedef struct pl_case_column {
 
 extern const pl_case_column pl_case_columns[];
 extern const uint32_t pl_case_n_columns;
+/* The profile of a case's GPU, of several kinds the first; "": none is known. */
+const char *pl_case_device(const pl_case *c);
+
 /* These and behind them what sites are made of (pl_case_options, sensitivities). */
 extern const uint32_t pl_case_n_columns_of_sites;
 

@@ -17,6 +17,7 @@
 #include "workloads/assign/assign.h"
 #include "workloads/lower/block_program.h"
 #include "workloads/run/site_interval.h"
+#include "workloads/run/site_remains.h"
 
 typedef struct run {
   pl_cases *cases;
@@ -112,6 +113,7 @@ typedef struct caches {
 static pl_code simulate_at_site(const run *r, pl_case *c, const pl_site_view *view, caches *kept, pl_arena *arena,
                                 pl_error *error) {
   const pl_cluster *cluster = view->cluster;
+  c->remains_factor = 1;
   pl_simulate_options options = PL_SIMULATE_OPTIONS_DEFAULT;
   options.cache = &kept->topology;
   options.blocks = r->options->site == NULL ? &kept->blocks : NULL; /* it knows frameworks by address */
@@ -119,6 +121,8 @@ static pl_code simulate_at_site(const run *r, pl_case *c, const pl_site_view *vi
   options.network = r->options->network;
   options.no_overlap_factor = r->options->no_overlap_factor;
   options.residuals = r->options->residuals;
+  if (r->options->site != NULL && r->options->site->remains != NULL && r->options->site->remains->n > 0)
+    options.remains = r->options->site->remains;
   pl_vary_value stated[STATED_MAX];
   pl_vary_grid grid = {.n_axes = 0};
   if (stated_figures(c, cluster, stated, &grid) > 0) {
@@ -134,13 +138,17 @@ static pl_code simulate_at_site(const run *r, pl_case *c, const pl_site_view *vi
   if (strategy.boundary == NULL) PL_TRY(pl_assign(&strategy, c->model, &c->job, cluster, &options, arena, error));
   PL_TRY(pl_simulate(cluster, c->model, &c->job, &strategy, &options, arena, &report, error));
   c->result = report.row;
+  c->remains_factor = report.remains_factor;
   c->predicted_mem_bytes = memory_of(&c->habits, &report);
   c->interval = report.interval;
   c->flops = pl_model_flops_per_sequence(c->model, c->job.seq) * (double)c->job.gbs;
   if (!r->options->sensitivities) return PL_OK;
-  PL_TRY(pl_site_sensitivities_take(cluster, c->model, &c->job, &strategy, &options, c->result.iter_time_s, arena,
-                                    c->sensitivity, error));
-  if (r->options->site != NULL) c->interval = pl_site_interval(r->options->site, c->sensitivity, c->result.iter_time_s);
+  PL_TRY(pl_site_sensitivities_take(cluster, c->model, &c->job, &strategy, &options,
+                                    c->result.iter_time_s / report.remains_factor, arena, c->sensitivity, error));
+  if (r->options->site == NULL) return PL_OK;
+  const pl_configuration at = pl_configuration_of(cluster->profiles[0].name, c->model, &c->job, &strategy);
+  const pl_remaining remaining = pl_remaining_at(r->options->site->remains, &at);
+  c->interval = pl_site_interval(r->options->site, c->sensitivity, &remaining, c->result.iter_time_s);
   return PL_OK;
 }
 
@@ -212,7 +220,7 @@ static int compare_platforms(const void *a, const void *b) {
 /* What a child finds out of a case. */
 typedef struct finding {
   pl_result_row result;
-  double predicted_mem_bytes, flops;
+  double predicted_mem_bytes, flops, remains_factor;
   double sensitivity[PL_SITE_COUNT];
   pl_interval interval;
   bool has_reason;
@@ -253,6 +261,7 @@ static void store_finding(const pl_case *c, finding *to) {
   *to = (finding){.result = c->result,
                   .predicted_mem_bytes = c->predicted_mem_bytes,
                   .flops = c->flops,
+                  .remains_factor = c->remains_factor,
                   .interval = c->interval,
                   .has_reason = c->reason != NULL};
   memcpy(to->sensitivity, c->sensitivity, sizeof to->sensitivity);
@@ -263,6 +272,7 @@ static pl_code adopt_finding(pl_case *c, const finding *from, pl_arena *arena, p
   c->result = from->result;
   c->predicted_mem_bytes = from->predicted_mem_bytes;
   c->flops = from->flops;
+  c->remains_factor = from->remains_factor;
   c->interval = from->interval;
   memcpy(c->sensitivity, from->sensitivity, sizeof c->sensitivity);
   if (!from->has_reason) return PL_OK;

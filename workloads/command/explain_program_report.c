@@ -205,11 +205,12 @@ static void put_parts(pl_json *json, const pl_program_list *list, bool computes,
 }
 
 void pl_explain_program_json(FILE *stream, const pl_cluster *cluster, const pl_program_explanation *explanation,
-                             uint32_t first, uint32_t end, uint32_t top) {
+                             double remains_factor, uint32_t first, uint32_t end, uint32_t top) {
   pl_json json;
   pl_json_init(&json, stream, true);
   pl_json_open_object(&json);
-  pl_json_put_number(&json, "iter_time_s", pl_ticks_to_s(explanation->makespan));
+  pl_json_put_number(&json, "iter_time_s", pl_ticks_to_s(explanation->makespan) * remains_factor);
+  if (remains_factor != 1) pl_json_put_number(&json, "remains_factor", remains_factor);
   pl_json_key(&json, "lists");
   pl_json_open_array(&json);
   for (uint32_t l = first; l < end; l++) {

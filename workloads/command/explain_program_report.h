@@ -16,7 +16,8 @@ pl_code pl_explain_program_choose(const pl_explain_program_view *view, const pl_
                                   uint32_t *first, uint32_t *end, pl_error *error);
 void pl_explain_program_print(FILE *stream, const pl_cluster *cluster, const pl_program_explanation *explanation,
                               uint32_t first, uint32_t end, uint32_t top);
+/* remains_factor: that the time is multiplied by and no part of it is (workloads/run/site_remains.h). */
 void pl_explain_program_json(FILE *stream, const pl_cluster *cluster, const pl_program_explanation *explanation,
-                             uint32_t first, uint32_t end, uint32_t top);
+                             double remains_factor, uint32_t first, uint32_t end, uint32_t top);
 
 #endif

@@ -7,6 +7,7 @@
 #include "core/base/units.h"
 #include "core/base/words.h"
 #include "workloads/run/site_file.h"
+#include "workloads/run/site_remains.h"
 
 enum {
   KEY_PLATFORM = 'p',
@@ -297,12 +298,13 @@ pl_code pl_job_options_adopt_framework(pl_job_options *options, pl_arena *arena,
   return PL_OK;
 }
 
-pl_code pl_job_options_adopt_site(pl_job_options *options, pl_error *error) {
+pl_code pl_job_options_adopt_site(pl_job_options *options, pl_arena *arena, pl_error *error) {
   if (options->site_path == NULL) return PL_OK;
   if (options->simulate.network == PL_NETWORK_SIMGRID)
     return pl_fail(error, PL_UNSUPPORTED, "--site: SimGrid has the platform file's figures only; use --network flow");
-  PL_TRY(pl_site_load(options->site_path, &options->site, error));
+  PL_TRY(pl_site_load(options->site_path, arena, &options->site, error));
   options->framework = pl_site_framework(&options->site, options->job.framework);
+  if (options->site.remains != NULL && options->site.remains->n > 0) options->simulate.remains = options->site.remains;
   options->job.framework = &options->framework;
   return PL_OK;
 }
@@ -315,7 +317,7 @@ pl_code pl_job_options_adopt(pl_job_options *options, const pl_model *model, pl_
     options->job.op_profile = &options->op_profile;
   }
   PL_TRY(pl_job_options_adopt_framework(options, arena, error));
-  return pl_job_options_adopt_site(options, error);
+  return pl_job_options_adopt_site(options, arena, error);
 }
 
 pl_code pl_job_options_visit(pl_job_options *options, const pl_cluster **cluster, pl_arena *arena, pl_error *error) {

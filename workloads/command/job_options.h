@@ -55,7 +55,7 @@ pl_code pl_job_options_adopt_collectives(pl_job_options *options, pl_arena *aren
 /* And the framework's, if one is given, without a model. */
 pl_code pl_job_options_adopt_framework(pl_job_options *options, pl_arena *arena, pl_error *error);
 /* And the site, once what it acts on, the framework, is there. */
-pl_code pl_job_options_adopt_site(pl_job_options *options, pl_error *error);
+pl_code pl_job_options_adopt_site(pl_job_options *options, pl_arena *arena, pl_error *error);
 /* After the platform is loaded: every device must know the data type, and an op profile something of the model on one
  * of the devices. */
 pl_code pl_job_options_complete(pl_job_options *options, const pl_model *model, const pl_cluster *cluster,

@@ -68,10 +68,13 @@ pl_code pl_job_session_place_on(pl_job_session *session, pl_job_options *options
 pl_code pl_job_session_interval(pl_job_session *session, const pl_job_options *options, pl_simulate_report *report,
                                 pl_error *error) {
   if (options->site_path == NULL) return PL_OK;
-  double x[PL_SITE_COUNT];
+  double x[PL_SITE_COUNT], time_s = report->row.iter_time_s;
   PL_TRY(pl_site_sensitivities_take(session->cluster, &session->model, &options->job, &session->strategy,
-                                    &options->simulate, report->row.iter_time_s, &session->arena, x, error));
-  const pl_interval interval = pl_site_interval(&options->site, x, report->row.iter_time_s);
+                                    &options->simulate, time_s / report->remains_factor, &session->arena, x, error));
+  const pl_configuration at =
+      pl_configuration_of(session->cluster->profiles[0].name, &session->model, &options->job, &session->strategy);
+  const pl_remaining remaining = pl_remaining_at(options->site.remains, &at);
+  const pl_interval interval = pl_site_interval(&options->site, x, &remaining, time_s);
   pl_simulate_report_mark(report, &interval);
   return PL_OK;
 }
@@ -83,6 +86,7 @@ pl_code pl_job_session_subject(pl_job_session *session, const pl_job_options *op
                                    .job = &options->job,
                                    .origin = &options->origin,
                                    .way = &options->simulate,
+                                   .remains = options->simulate.remains,
                                    .strategy = &session->strategy};
   if (report->row.fits) return PL_OK;
   return pl_nearest_fit_find(subject->cluster, subject->model, subject->job, subject->strategy, &options->simulate,

@@ -78,7 +78,7 @@ static pl_code print_explanation(const pl_program_subject *of, const pl_program_
   uint32_t first, end, top = of->request->explain->top;
   PL_TRY(pl_explain_program_choose(of->request->explain, &of->explanation, &first, &end, error));
   if (of->request->json) {
-    pl_explain_program_json(stdout, of->cluster, &of->explanation, first, end, top);
+    pl_explain_program_json(stdout, of->cluster, &of->explanation, report->remains_factor, first, end, top);
     return PL_OK;
   }
   pl_program_report_print(of, report);
@@ -154,6 +154,8 @@ static pl_code make_of_strategy(pl_job_options *options, pl_program_subject *to,
   PL_TRY(pl_strategy_assign_unplaced(
       &strategy, &to->model, job, ": nothing is priced for programs; give boundaries, uniform or ends", arena, error));
   PL_TRY(pl_program_flops_take(&to->model, job, pl_batch_cut_of(job, &strategy), arena, &to->flops, error));
+  if (pl_model_has_blocks(&to->model))
+    to->at = pl_configuration_of(cluster->profiles[0].name, &to->model, job, &strategy);
   if (is_lowered(to)) to->model = pl_model_held(&to->model, job->framework, strategy.tmp);
   return (to->request->inference ? pl_inference_program_of : pl_program_of)(&to->model, job, &strategy,
                                                                             PL_IR_DISTRIBUTED, arena, module, error);
@@ -185,7 +187,7 @@ static pl_code take_module(pl_job_options *options, pl_program_subject *to, pl_a
     PL_TRY(pl_ir_load(request->program_path, arena, &to->module, error));
     PL_TRY(pl_job_options_adopt_framework(options, arena, error));
     PL_TRY(pl_job_options_adopt_collectives(options, arena, error));
-    PL_TRY(pl_job_options_adopt_site(options, error));
+    PL_TRY(pl_job_options_adopt_site(options, arena, error));
     return pl_job_options_visit(options, &to->cluster, arena, error);
   }
   PL_TRY(pl_model_load_any(options->model_path, arena, &to->model, error));
@@ -247,12 +249,15 @@ static pl_code run(pl_job_options *options, const pl_program_subject *of, FILE *
   if (beside != NULL) PL_TRY(pl_beside_options_read(beside, &main, options, error));
   pl_simulate_options own = options->simulate;
   own.recurrence = &of->recurrence;
+  if (of->at.name[0] != NULL) own.program_configuration = &of->at;
   PL_TRY(pl_simulate_program(of->cluster, &of->launched, options->job.framework, &own, arena, report, error));
   if (options->site_path != NULL) {
     double x[PL_SITE_COUNT];
     PL_TRY(pl_site_sensitivities_of_program_take(of->cluster, &of->launched, options->job.framework, &own,
-                                                 report->iter_time_s, arena, x, error));
-    report->interval = pl_site_interval(&options->site, x, report->iter_time_s);
+                                                 report->iter_time_s / report->remains_factor, arena, x, error));
+    const pl_remaining remaining = of->at.name[0] != NULL ? pl_remaining_at(options->site.remains, &of->at)
+                                                          : pl_remaining_far(options->site.remains);
+    report->interval = pl_site_interval(&options->site, x, &remaining, report->iter_time_s);
   }
   return beside != NULL ? pl_beside_options_run(beside, &main, options, trace, error) : PL_OK;
 }

@@ -138,10 +138,23 @@ static void print_attention(const pl_program_subject *of) {
     }
 }
 
+static void print_remains(const pl_program_subject *of) {
+  char text[PL_REMAINING_TEXT_BYTES];
+  const pl_site_remains *remains = of->options->simulate.remains;
+  if (remains == NULL) return;
+  if (of->at.name[0] == NULL) {
+    puts("of it the site   its figures alone: what they leave at its runs is known of strategies");
+    return;
+  }
+  const pl_remaining remaining = pl_remaining_at(remains, &of->at);
+  printf("of it the site   %s\n", pl_remaining_format(&remaining, remains->n, text));
+}
+
 /* A forward pass alone has no MFU. */
 static void print_speed(const pl_program_subject *of, const pl_program_report *report) {
   const pl_job *job = &of->options->job;
   pl_simulate_time_print(stdout, report->iter_time_s, &report->interval, report->fits);
+  print_remains(of);
   if (of->request->program_path != NULL) return;
   double samples_per_s = (double)job->gbs / report->iter_time_s;
   pl_simulate_throughput_print(stdout, samples_per_s, samples_per_s * (double)job->seq);
@@ -274,6 +287,10 @@ void pl_program_report_json(FILE *stream, const pl_program_subject *of, const pl
   pl_json_put_number(&json, "offloaded_bytes", report->offloaded_bytes);
   pl_json_put_number(&json, "flops", report->flops);
   put_memory(&json, of, report);
+  if (of->options->simulate.remains != NULL && of->at.name[0] != NULL) {
+    const pl_remaining remaining = pl_remaining_at(of->options->simulate.remains, &of->at);
+    pl_remaining_json(&json, &remaining, of->options->simulate.remains->n);
+  }
   pl_json_put_number(&json, "iter_time_s", report->iter_time_s);
   pl_json_put_number(&json, "iter_time_low_s", report->interval.low_s);
   pl_json_put_number(&json, "iter_time_high_s", report->interval.high_s);

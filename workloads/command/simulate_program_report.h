@@ -23,6 +23,7 @@ typedef struct pl_program_subject {
   pl_program_explanation explanation;
   const char *schedule; /* of several lists */
   pl_strategy tuple;    /* what was assumed of it */
+  pl_configuration at;  /* of a tuple; of others no GPU */
 } pl_program_subject;
 
 /* To stdout. */

@@ -138,6 +138,25 @@ void pl_simulate_speed_print(FILE *stream, const pl_result_row *row, const pl_in
   pl_simulate_mfu_print(stream, row->mfu);
 }
 
+static pl_remaining remaining_of(const pl_simulate_subject *subject) {
+  const pl_configuration at =
+      pl_configuration_of(subject->cluster->profiles[0].name, subject->model, subject->job, subject->strategy);
+  return pl_remaining_at(subject->remains, &at);
+}
+
+void pl_simulate_remains_print(FILE *stream, const pl_simulate_subject *subject) {
+  char text[PL_REMAINING_TEXT_BYTES];
+  if (subject->remains == NULL) return;
+  const pl_remaining remaining = remaining_of(subject);
+  fprintf(stream, "of it the site   %s\n", pl_remaining_format(&remaining, subject->remains->n, text));
+}
+
+static void put_remains(pl_json *json, const pl_simulate_subject *subject) {
+  if (subject->remains == NULL) return;
+  const pl_remaining remaining = remaining_of(subject);
+  pl_remaining_json(json, &remaining, subject->remains->n);
+}
+
 static void print_times(FILE *stream, const pl_result_row *row) {
   fprintf(stream, "\nwhere the time goes (mean over devices)\n");
   print_share(stream, "compute", row->compute_s, row->iter_time_s);
@@ -177,6 +196,7 @@ void pl_simulate_report_print(FILE *stream, const pl_simulate_subject *subject, 
   pl_simulate_subject_print(stream, subject);
   pl_simulate_verdict_print(stream, subject, report);
   pl_simulate_speed_print(stream, &report->row, &report->interval);
+  pl_simulate_remains_print(stream, subject);
   if (subject->cost != NULL)
     pl_training_cost_print(stream, 17, subject->cost, report->row.tokens_per_s, subject->cluster);
   print_times(stream, &report->row);
@@ -355,6 +375,7 @@ void pl_simulate_subject_json(pl_json *json, const pl_simulate_subject *subject,
   pl_json_put_string(json, "framework", pl_framework_or_ideal(subject->job->framework)->name);
   if (subject->job->op_profile != NULL) pl_json_put_string(json, "op_profile", subject->job->op_profile->path);
   put_way(json, subject);
+  put_remains(json, subject);
   put_cluster(json, subject->cluster, subject->job->dtype);
   pl_simulate_row_json(json, &report->row);
   if (!report->row.fits) {

@@ -12,6 +12,7 @@
 #include "workloads/run/nearest_fit.h"
 #include "workloads/run/sensitivity.h"
 #include "workloads/run/simulate.h"
+#include "workloads/run/site_remains.h"
 #include "workloads/strategy/job_defaults.h"
 
 typedef struct pl_simulate_subject {
@@ -21,6 +22,7 @@ typedef struct pl_simulate_subject {
   const pl_job_origin *origin;
   const pl_simulate_options *way; /* of simulating; NULL: not told */
   const pl_strategy *strategy;
+  const pl_site_remains *remains;         /* of the site; NULL: nothing, or none */
   pl_nearest_fit nearest;                 /* where the strategy does not fit */
   const pl_training_cost *cost;           /* NULL: not asked for */
   const pl_launch *launch;                /* the launch file that all this comes from; NULL: none */
@@ -49,6 +51,9 @@ void pl_simulate_mfu_print(FILE *stream, double mfu);
 void pl_simulate_subject_print(FILE *stream, const pl_simulate_subject *subject);
 void pl_simulate_verdict_print(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *report);
 void pl_simulate_speed_print(FILE *stream, const pl_result_row *row, const pl_interval *interval);
+/* By how much what a site's figures leave moved the time: a line, and as JSON "remains"; nothing where nothing remains.
+ */
+void pl_simulate_remains_print(FILE *stream, const pl_simulate_subject *subject);
 void pl_simulate_subject_json(pl_json *json, const pl_simulate_subject *subject, const pl_simulate_report *report);
 
 /* All columns of a row, into the object that is open. */

@@ -11,6 +11,7 @@
 #include "workloads/passes/program_of.h"
 #include "workloads/run/launched_program.h"
 #include "workloads/run/program_interval.h"
+#include "workloads/run/site_remains.h"
 #include "workloads/run/tree_prices.h"
 
 /* A larger cache begins anew: files of thousands of nodes with dozens of numbers of microbatches. */
@@ -231,6 +232,12 @@ pl_code pl_program_row_take(const pl_program_candidate *candidate, const pl_simu
   pl_simulate_options asked = *options;
   asked.program_aspects = &aspects;
   asked.recurrence = &to->recurrence;
+  pl_configuration at;
+  if (candidate->strategy != NULL && pl_model_has_blocks(candidate->model)) {
+    at = pl_configuration_of(candidate->cluster->profiles[0].name, candidate->model, candidate->job,
+                             candidate->strategy);
+    asked.program_configuration = &at;
+  }
   PL_TRY(pl_simulate_program(candidate->cluster, &to->module, to->framework, &asked, arena, &report, error));
   pl_program_row_clear(row);
   say_strategy(candidate, &to->plan, row);

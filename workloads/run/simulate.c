@@ -13,6 +13,7 @@
 #include "workloads/lower/block_program.h"
 #include "workloads/run/features.h"
 #include "workloads/run/recording.h"
+#include "workloads/run/site_remains.h"
 
 typedef pl_simulation simulation;
 
@@ -281,6 +282,23 @@ static void report_speed(const simulation *state, pl_result_row *row) {
   if (!(peak_flops > 0)) row->mfu = NAN;
 }
 
+/* What a site's figures leave, on all times alike: nothing says which of them it is in. */
+static void report_remains(const simulation *state, pl_simulate_report *report) {
+  if (state->options->remains == NULL) return;
+  const pl_configuration at =
+      pl_configuration_of(state->cluster->profiles[0].name, state->model, state->job, state->strategy);
+  const double factor = exp(pl_remaining_at(state->options->remains, &at).mean);
+  pl_result_row *row = &report->row;
+  double *const times[] = {&row->iter_time_s, &row->compute_s,      &row->tensor_comm_s, &row->pipeline_comm_s,
+                           &row->data_comm_s, &row->context_comm_s, &row->expert_comm_s, &row->bubble_s};
+  double *const speeds[] = {&row->samples_per_s, &row->tokens_per_s, &row->mfu};
+  for (size_t i = 0; i < sizeof times / sizeof times[0]; i++)
+    *times[i] *= factor;
+  for (size_t i = 0; i < sizeof speeds / sizeof speeds[0]; i++)
+    *speeds[i] /= factor;
+  report->remains_factor = factor;
+}
+
 /* Of what nobody ran. */
 static void report_unplayed(const simulation *state, pl_simulate_report *report) {
   const pl_simulate_options *options = state->options;
@@ -420,7 +438,8 @@ static void join_siblings(simulation *state) {
 
 pl_code pl_simulate(const pl_cluster *cluster, const pl_model *model, const pl_job *job, const pl_strategy *strategy,
                     const pl_simulate_options *options, pl_arena *arena, pl_simulate_report *report, pl_error *error) {
-  *report = (pl_simulate_report){.n_devices = pl_strategy_n_ranks(strategy), .interval = pl_interval_none()};
+  *report = (pl_simulate_report){
+      .n_devices = pl_strategy_n_ranks(strategy), .remains_factor = 1, .interval = pl_interval_none()};
   if (pl_strategy_is_of_programs(strategy))
     return pl_fail(
         error, PL_UNSUPPORTED,
@@ -465,5 +484,7 @@ pl_code pl_simulate(const pl_cluster *cluster, const pl_model *model, const pl_j
   if (options->straggling != NULL) PL_TRY(pl_simulation_straggle(&state));
   if (options->diagram != NULL) PL_TRY(pl_simulation_draw(&state, report));
   if (options->recording != NULL) PL_TRY(record(&state));
-  return options->trace != NULL ? write_trace(&state) : PL_OK;
+  if (options->trace != NULL) PL_TRY(write_trace(&state));
+  report_remains(&state, report);
+  return PL_OK;
 }

@@ -66,6 +66,10 @@ typedef struct pl_simulate_options {
    * no folding. */
   const pl_stragglers *stragglers;
   pl_straggling *straggling; /* filled by more runs of the same graph; NULL = nobody asks */
+  /* Times of the report are multiplied by what remains there (workloads/run/site_remains.h), and by nothing else of the
+   * site; NULL = none. Of a program what it is of, without which nothing remains of it. */
+  const struct pl_site_remains *remains;
+  const struct pl_configuration *program_configuration;
   /* Of the calling thread, kept between simulations; NULL = none. They change no result. */
   pl_topology_cache *cache;
   pl_block_cache *blocks;
@@ -106,6 +110,7 @@ typedef struct pl_simulate_report {
   const char
       *bottleneck_link; /* name of the link with the highest mean utilisation while in use by the run; NULL when none */
   double bottleneck_utilisation; /* bytes carried / (capacity * iteration time) */
+  double remains_factor;         /* that the row's times were multiplied by; 1: nothing remains */
   pl_interval interval;          /* NaN: nobody asked */
   pl_collective_entries entries;
 } pl_simulate_report;

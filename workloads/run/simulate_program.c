@@ -12,6 +12,7 @@
 #include "workloads/run/program_interval.h"
 #include "workloads/run/program_playing.h"
 #include "workloads/run/program_timeline.h"
+#include "workloads/run/site_remains.h"
 #include "workloads/run/tree_prices.h"
 
 static bool has_interval(const pl_simulate_options *options) {
@@ -66,6 +67,16 @@ static bool folds(const pl_simulate_options *options) {
          options->network == PL_NETWORK_FLOW && !pl_stragglers_jitter(options->stragglers) && options->diagram == NULL;
 }
 
+/* As of tuples. */
+static void report_remains(const pl_simulate_options *options, pl_program_report *report) {
+  if (options->remains == NULL || options->program_configuration == NULL) return;
+  report->remains_factor = exp(pl_remaining_at(options->remains, options->program_configuration).mean);
+  report->iter_time_s *= report->remains_factor;
+  report->idle_s *= report->remains_factor;
+  for (int category = 0; category < PL_CATEGORY_COUNT; category++)
+    report->spent_s[category] *= report->remains_factor;
+}
+
 pl_code pl_simulate_program(const pl_cluster *cluster, const pl_ir_module *module, const pl_framework *framework,
                             const pl_simulate_options *options, pl_arena *arena, pl_program_report *report,
                             pl_error *error) {
@@ -100,6 +111,7 @@ pl_code pl_simulate_program(const pl_cluster *cluster, const pl_ir_module *modul
                                 .n_played = module->n_microbatches - own.leaps.leapt,
                                 .whole = own.whole,
                                 .flops = made->flops,
+                                .remains_factor = 1,
                                 .interval = pl_interval_none()};
   PL_TRY(note_memory(cluster, module, framework, options->trace != NULL, arena, report, error));
   const uint32_t *places = pl_ir_places_take(module, arena);
@@ -118,8 +130,10 @@ pl_code pl_simulate_program(const pl_cluster *cluster, const pl_ir_module *modul
   if (options->of_program != NULL)
     PL_TRY(pl_program_explanation_take(cluster, module, made, result, arena, options->of_program, error));
   if (options->diagram != NULL) PL_TRY(write_diagram(module, made, result, options, arena, error));
-  if (options->trace == NULL) return PL_OK;
-  return pl_program_timeline_write(cluster, module, made, result, report->memory, options, arena, error);
+  if (options->trace != NULL)
+    PL_TRY(pl_program_timeline_write(cluster, module, made, result, report->memory, options, arena, error));
+  report_remains(options, report);
+  return PL_OK;
 }
 
 double pl_program_peak_flops(const pl_cluster *cluster, const pl_program_report *report, const pl_job *job,

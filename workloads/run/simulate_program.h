@@ -30,12 +30,13 @@ typedef struct pl_program_report {
   const pl_class_memory *memory; /* per class */
   int32_t fullest;               /* class that has least left, or lacks most */
   bool fits;
+  double remains_factor; /* that times were multiplied by; 1: nothing remains */
   pl_interval interval;
 } pl_program_report;
 
 /* `module` passed pl_ir_check. Of the options: network (flow or analytic), sharing, algorithm, collective_profile,
- * no_overlap_factor, leap, trace, diagram, stragglers, straggling, residuals with program_aspects, recurrence. Memory
- * from `arena`.
+ * no_overlap_factor, leap, trace, diagram, stragglers, straggling, residuals with program_aspects, recurrence, remains
+ * with program_configuration. Memory from `arena`.
  */
 pl_code pl_simulate_program(const pl_cluster *cluster, const pl_ir_module *module, const pl_framework *framework,
                             const pl_simulate_options *options, pl_arena *arena, pl_program_report *report,

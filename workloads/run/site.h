@@ -14,6 +14,8 @@
  * search see them as they see any other machine. What is measured on the very machine (op profiles, tables of ops) is
  * not touched.
  *
+ * What these figures leave over at a site's runs is told apart from them (workloads/run/site_remains.h).
+ *
  * What is not known for certain is a Gaussian: mean and covariance of the figures, and a scatter of ln(time) around
  * what they say, whose standard deviation is one of PL_SITE_SCATTERS values with a probability each.
  */
@@ -53,6 +55,7 @@ typedef struct pl_site {
   double memory_bytes;                     /* beside the tensors; negative: less than the framework's profile has */
   double memory_sd_bytes, memory_scatter_bytes; /* of that; and of a run's peak around it */
   uint32_t n_runs, n_peaks;                     /* that it was learnt from; 0: what is known before any run */
+  const struct pl_site_remains *remains;        /* workloads/run/site_remains.h; NULL: the figures leave nothing */
   uint64_t digest;                              /* of the file */
 } pl_site;
 

@@ -9,6 +9,7 @@
 #include "core/text/document.h"
 #include "core/text/json_writer.h"
 #include "netmodel/device/profile_field.h"
+#include "workloads/run/site_remains_file.h"
 
 static const double FACTOR_MOST = 1e4; /* beyond that it is no figure but a mistake */
 
@@ -70,9 +71,9 @@ static pl_code read_scatter(const pl_document *document, const pl_node *root, pl
   return pl_document_fail(document, list, error, "the weights of 'scatter' add up to %g, not to 1", sum);
 }
 
-static pl_code read_site(const pl_document *document, pl_site *site, pl_error *error) {
-  static const char *const known[] = {"about",   "runs",   "peaks",  "figures", "covariance",
-                                      "scatter", "shared", "memory", NULL};
+static pl_code read_site(const pl_document *document, pl_arena *arena, pl_site *site, pl_error *error) {
+  static const char *const known[] = {"about",   "runs",   "peaks",   "figures", "covariance",
+                                      "scatter", "shared", "remains", "memory",  NULL};
   static const char *const known_memory[] = {"bytes", "sd", "scatter", NULL};
   const pl_node *root = pl_document_root(document), *figures, *memory;
   int64_t n_runs, n_peaks;
@@ -89,6 +90,11 @@ static pl_code read_site(const pl_document *document, pl_site *site, pl_error *e
   PL_TRY(read_scatter(document, root, site, error));
   if (pl_node_get(root, "shared") != NULL)
     PL_TRY(pl_profile_within(document, root, "shared", 0, 1, &site->shared, error));
+  if (pl_node_get(root, "remains") != NULL) {
+    const pl_node *remains;
+    PL_TRY(pl_profile_object(document, root, "remains", &remains, error));
+    PL_TRY(pl_remains_read(document, remains, arena, &site->remains, error));
+  }
   PL_TRY(pl_profile_object(document, root, "memory", &memory, error));
   PL_TRY(pl_profile_check_keys(document, memory, known_memory, error));
   PL_TRY(pl_node_number(document, memory, "bytes", &site->memory_bytes, error));
@@ -102,34 +108,37 @@ static void digest_site(pl_site *site) {
   for (int figure = 0; figure < PL_SITE_COUNT; figure++)
     pl_digest_f64(&digest, site->mean[figure]);
   pl_digest_f64(&digest, site->memory_bytes);
+  for (uint32_t i = 0; site->remains != NULL && i < site->remains->n; i++)
+    pl_digest_f64(&digest, site->remains->mean[i]);
   site->digest = digest.value;
 }
 
-static pl_code take(pl_code code, pl_document *document, pl_site *site, pl_error *error) {
+static pl_code take(pl_code code, pl_document *document, pl_arena *arena, pl_site *site, pl_error *error) {
   *site = (pl_site){.n_runs = 0};
   PL_TRY(code);
-  code = read_site(document, site, error);
+  code = read_site(document, arena, site, error);
   pl_document_destroy(document);
   digest_site(site);
   return code;
 }
 
-pl_code pl_site_parse(const char *name, const char *text, size_t size, pl_site *site, pl_error *error) {
+pl_code pl_site_parse(const char *name, const char *text, size_t size, pl_arena *arena, pl_site *site,
+                      pl_error *error) {
   pl_document *document;
   pl_code code = pl_document_parse(name, text, size, true, &document, error);
-  return take(code, document, site, error);
+  return take(code, document, arena, site, error);
 }
 
-pl_code pl_site_load(const char *path, pl_site *site, pl_error *error) {
+pl_code pl_site_load(const char *path, pl_arena *arena, pl_site *site, pl_error *error) {
   pl_document *document;
   pl_code code = pl_document_load(path, &document, error);
-  return take(code, document, site, error);
+  return take(code, document, arena, site, error);
 }
 
 pl_code pl_site_load_prior(pl_arena *arena, pl_site *site, pl_error *error) {
   const char *path = getenv("PACELINE_SITES");
   if (path == NULL) PL_TRY(pl_data_find("sites.json", arena, &path, error));
-  return pl_site_load(path, site, error);
+  return pl_site_load(path, arena, site, error);
 }
 
 /* ---- writing ---- */
@@ -180,6 +189,7 @@ void pl_site_write(FILE *stream, const pl_site *site, const char *about) {
   write_figures(&json, site);
   write_doubt(&json, site);
   if (site->shared > 0) pl_json_put_number(&json, "shared", site->shared);
+  if (site->remains != NULL) pl_remains_write(&json, site->remains);
   pl_json_key(&json, "memory");
   pl_json_open_object(&json);
   pl_json_put_number(&json, "bytes", site->memory_bytes);

@@ -6,6 +6,7 @@
  *    "covariance": [[8 numbers] x 8],                  of ln(factor) and seconds, in the order of the figures
  *    "scatter": [{"sd": 0.01, "weight": 0.1}, ...],    of ln(time) around them: PL_SITE_SCATTERS entries
  *    "shared": 0.6,                                    sites.json: of the covariance, what an owner's sites share
+ *    "remains": {...},                                 workloads/run/site_remains_file.h
  *    "memory": {"bytes": 1e9, "sd": 2e9, "scatter": 1e9}}
  *
  * half_width (80 %) is for the reader: it follows from the covariance.
@@ -17,9 +18,9 @@
 
 #include "workloads/run/site.h"
 
-/* A mistake is one message with file, line and value. Nothing of the arena is kept by `site`. */
-pl_code pl_site_load(const char *path, pl_site *site, pl_error *error);
-pl_code pl_site_parse(const char *name, const char *text, size_t size, pl_site *site, pl_error *error);
+/* A mistake is one message with file, line and value. What remains lies in `arena`. */
+pl_code pl_site_load(const char *path, pl_arena *arena, pl_site *site, pl_error *error);
+pl_code pl_site_parse(const char *name, const char *text, size_t size, pl_arena *arena, pl_site *site, pl_error *error);
 /* What is known of any site: workloads/sites.json, or the file that PACELINE_SITES names. */
 pl_code pl_site_load_prior(pl_arena *arena, pl_site *site, pl_error *error);
 void pl_site_write(FILE *stream, const pl_site *site, const char *about);

@@ -42,6 +42,7 @@ static pl_code time_at(const subject *of, const pl_cluster *cluster, const pl_fr
 static pl_code take_sensitivities(const subject *of, const pl_simulate_options *options, double time_s,
                                   double x[PL_SITE_COUNT], pl_error *error) {
   pl_simulate_options own = pl_simulate_options_quiet(options);
+  own.remains = NULL;
   for (int figure = 0; figure < PL_SITE_step; figure++) {
     x[figure] = 0;
     if (!pl_site_can_matter(of->cluster, of->job, figure)) continue;
@@ -84,6 +85,7 @@ pl_code pl_site_sensitivities_of_program_take(const pl_cluster *cluster, const p
 
 /* ---- the interval ---- */
 
+/* parts[]: of the figures' share. */
 static double variance_of(const pl_site *site, const double x[PL_SITE_COUNT], double parts[PL_SITE_COUNT]) {
   double sum = 0;
   for (int i = 0; i < PL_SITE_COUNT; i++) {
@@ -96,6 +98,13 @@ static double variance_of(const pl_site *site, const double x[PL_SITE_COUNT], do
   return fmax(0, sum);
 }
 
+double pl_site_variance(const pl_site *site, const double x[PL_SITE_COUNT], const pl_remaining *remaining) {
+  double parts[PL_SITE_COUNT], sum = variance_of(site, x, parts) + remaining->variance;
+  for (int i = 0; i < PL_SITE_COUNT; i++)
+    sum += 2 * x[i] * remaining->figures[i];
+  return fmax(0, sum);
+}
+
 /* Share of the mixture within +- half. */
 static double share_within(const pl_site *site, double variance, double half) {
   double share = 0;
@@ -104,7 +113,7 @@ static double share_within(const pl_site *site, double variance, double half) {
   return share;
 }
 
-static double half_of(const pl_site *site, double variance) {
+double pl_site_half_of(const pl_site *site, double variance) {
   double low = 0,
          high = 8 * sqrt(variance + pl_site_scatters[PL_SITE_SCATTERS - 1] * pl_site_scatters[PL_SITE_SCATTERS - 1]);
   for (int i = 0; i < 60; i++) {
@@ -117,12 +126,12 @@ static double half_of(const pl_site *site, double variance) {
   return high;
 }
 
-double pl_site_half_width(const pl_site *site, const double x[PL_SITE_COUNT]) {
-  double parts[PL_SITE_COUNT];
-  return half_of(site, variance_of(site, x, parts));
+double pl_site_half_width(const pl_site *site, const double x[PL_SITE_COUNT], const pl_remaining *remaining) {
+  return pl_site_half_of(site, pl_site_variance(site, x, remaining));
 }
 
-pl_interval pl_site_interval(const pl_site *site, const double x[PL_SITE_COUNT], double time_s) {
+pl_interval pl_site_interval(const pl_site *site, const double x[PL_SITE_COUNT], const pl_remaining *remaining,
+                             double time_s) {
   static const pl_doubt kinds[PL_SITE_COUNT] = {[PL_SITE_compute] = PL_DOUBT_GEMM,
                                                 [PL_SITE_memory] = PL_DOUBT_KERNELS,
                                                 [PL_SITE_host] = PL_DOUBT_HOST,
@@ -131,11 +140,12 @@ pl_interval pl_site_interval(const pl_site *site, const double x[PL_SITE_COUNT],
                                                 [PL_SITE_between_rate] = PL_DOUBT_NETWORK,
                                                 [PL_SITE_between_latency] = PL_DOUBT_NETWORK,
                                                 [PL_SITE_step] = PL_DOUBT_HOST};
-  double parts[PL_SITE_COUNT], variance = variance_of(site, x, parts), half = half_of(site, variance), sum = 0;
+  double parts[PL_SITE_COUNT], variance = variance_of(site, x, parts), half, sum = 0;
+  half = pl_site_half_of(site, pl_site_variance(site, x, remaining));
   pl_interval interval = {.low_s = time_s * exp(-half), .high_s = time_s * exp(half)};
   for (int i = 0; i < PL_SITE_COUNT; i++)
     sum += parts[i];
-  /* Parts add up to the figures' share of the square, the scatter has the rest. */
+  /* Parts add up to the figures' share of the square, scatter and what remains have the rest. */
   double figures = sum > 0 ? fmin(half * half, PL_SITE_HALF * PL_SITE_HALF * variance) / sum : 0;
   for (int i = 0; i < PL_SITE_COUNT; i++)
     interval.half[kinds[i]] += parts[i] * figures;

@@ -1,0 +1,54 @@
+/* See search/run/remaining_rows.h. */
+#include "search/run/remaining_rows.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+static bool is_moved(const pl_evaluation *evaluation) {
+  return evaluation->options->remains != NULL && evaluation->trees == NULL && pl_model_has_blocks(evaluation->model);
+}
+
+pl_remaining pl_remaining_of_row(const pl_evaluation *evaluation, const pl_result_row *row) {
+  pl_strategy strategy = {
+      .pp = row->pp, .dp = row->dp, .tmp = row->tmp, .cp = row->cp, .ep = row->ep, .vpp = row->vpp, .mbs = row->mbs};
+  for (int i = 0; pl_recompute_names[i] != NULL; i++)
+    if (strcmp(pl_recompute_names[i], row->recompute.text) == 0) strategy.recompute = (pl_recompute)i;
+  const pl_configuration at =
+      pl_configuration_of(evaluation->cluster->profiles[0].name, evaluation->model, evaluation->job, &strategy);
+  return pl_remaining_at(evaluation->options->remains, &at);
+}
+
+void pl_remaining_rows_print(FILE *stream, const pl_evaluation *evaluation, const pl_result_row *rows, uint32_t n) {
+  char text[PL_REMAINING_TEXT_BYTES];
+  const pl_site_remains *remains = evaluation->options->remains;
+  if (remains == NULL) return;
+  if (!is_moved(evaluation)) {
+    fputs("site          by its figures alone: what they leave at its runs is known of strategies of transformers\n",
+          stream);
+    return;
+  }
+  if (n == 0) {
+    fprintf(stream,
+            "site          times are multiplied by what its figures leave at its %" PRIu32
+            " runs, a factor on whole steps and no physics; 'simulate --site' says it of one strategy\n",
+            remains->n);
+    return;
+  }
+  pl_remaining one = pl_remaining_of_row(evaluation, &rows[0]);
+  double low = one.mean, high = one.mean;
+  fprintf(stream, "site          the best is %s\n", pl_remaining_format(&one, remains->n, text));
+  for (uint32_t i = 1; i < n; i++) {
+    one = pl_remaining_of_row(evaluation, &rows[i]);
+    low = fmin(low, one.mean);
+    high = fmax(high, one.mean);
+  }
+  if (n > 1) fprintf(stream, "              of the %" PRIu32 " here it is x%.3f to x%.3f\n", n, exp(low), exp(high));
+}
+
+void pl_remaining_rows_json(pl_json *json, const pl_evaluation *evaluation, const pl_result_row *row) {
+  if (is_moved(evaluation)) {
+    const pl_remaining remaining = pl_remaining_of_row(evaluation, row);
+    pl_remaining_json(json, &remaining, evaluation->options->remains->n);
+  }
+}
