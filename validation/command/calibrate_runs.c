@@ -249,8 +249,10 @@ static void print_remains(const session *own) {
   printf("what the figures leave: +- %.1f %% holds 80 %% far from all runs, no physics; a run is known to be half as "
          "much by another that differs by\n ",
          100 * (exp(PL_SITE_HALF * sqrt(pl_remains_variance(remains))) - 1));
-  for (int axis = 0; axis < PL_LIKENESS_N_NUMBERS; axis++)
-    printf(" %s x%.3g", pl_likeness_names[axis], exp(remains->likeness.length[axis] * sqrt(2 * log(2))));
+  for (int axis = 0; axis < PL_LIKENESS_N_NUMBERS; axis++) {
+    double factor = exp(remains->likeness.length[axis] * sqrt(2 * log(2)));
+    printf(factor < 1000 ? " %s x%.0f" : " %s x1000 and more", pl_likeness_names[axis], factor);
+  }
   printf("; of another");
   for (int axis = PL_LIKENESS_N_NUMBERS; axis < PL_LIKENESS_COUNT; axis++)
     printf(" %s by %.2f of it", pl_likeness_names[axis], exp(-0.5 / pow(remains->likeness.length[axis], 2)));

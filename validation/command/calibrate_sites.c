@@ -10,6 +10,8 @@
 #include "validation/fit/leave_runs_out.h"
 #include "workloads/run/site_file.h"
 
+enum { N_LARGEST = 14 };
+
 static void print_prior(const pl_site *prior) {
   printf("figure             factor on time   80 %% of sites\n");
   for (int i = 0; i < PL_SITE_COUNT; i++) {
@@ -51,6 +53,18 @@ static void print_leaving(const char *what, const pl_leaving *leaving, bool sugg
   }
 }
 
+static void print_largest(const pl_site_rows *rows, const pl_leaving *relatives, const pl_leaving *sources) {
+  printf("\nthe largest errors with %d runs%31s  without  of each site  of all  suggested of all\n", PL_LEAVE_OF_EACH,
+         "");
+  for (uint32_t i = 0; i < relatives->n_groups && i < N_LARGEST; i++) {
+    const pl_left_out_one *one = &relatives->groups[i], *all = sources->groups;
+    while (all->source != one->source)
+      all++;
+    printf("%-46.46s (%4u runs) %8.1f %13.1f %7.1f %17.1f\n", rows->source_names[one->source], one->n_configurations,
+           one->without_pct, one->random_pct, all->random_pct, all->suggested_pct);
+  }
+}
+
 static pl_code store(const pl_calibrate_sites *options, const pl_site *prior, pl_error *error) {
   if (options->output == NULL) return PL_OK;
   pl_output_file file;
@@ -88,6 +102,7 @@ static pl_code calibrate(const pl_calibrate_sites *options, pl_arena *arena, pl_
   print_leaving("sites (one GPU, software and precision of one source)", &leaving[PL_LEAVE_BY_SITE], true);
   print_leaving("sources, so many runs of each of their sites (but one)", &leaving[PL_LEAVE_BY_RELATIVES], false);
   print_leaving("sources, so many runs of all of them", &leaving[PL_LEAVE_BY_SOURCE], true);
+  print_largest(&rows, &leaving[PL_LEAVE_BY_RELATIVES], &leaving[PL_LEAVE_BY_SOURCE]);
   return store(options, &prior, error);
 }
 

@@ -2,6 +2,7 @@
 #include "validation/fit/leave_runs_out.h"
 
 #include <math.h>
+#include <stdlib.h>
 
 #include "core/base/split_mix.h"
 #include "validation/statistics/statistics.h"
@@ -157,15 +158,19 @@ static void note(scores *all, int suggested, int size, uint32_t index, const sco
   all->n_choosing[suggested][size]++;
 }
 
-static pl_code leave(const group *g, pl_leave_by by, uint32_t index, scores *all) {
+static pl_code leave(const group *g, pl_leave_by by, uint32_t index, scores *all, pl_left_out_one *own) {
+  *own = (pl_left_out_one){.source = g->rows[0]->source, .n_configurations = g->n, .suggested_pct = (double)NAN};
   for (int size = 0; size < PL_LEAVE_SIZES; size++) {
     uint32_t k = pl_leave_sizes[size];
     score one = score_without(g);
     if (k > 0) PL_TRY(score_random(g, k, index, &one));
     note(all, 0, size, index, &one);
+    if (k == 0) own->without_pct = one.error;
+    if (k == PL_LEAVE_OF_EACH) own->random_pct = one.error;
     if (by == PL_LEAVE_BY_RELATIVES) continue;
     if (k > 0) PL_TRY(score_suggested(g, k, &one));
     note(all, 1, size, index, &one);
+    if (k == PL_LEAVE_OF_EACH) own->suggested_pct = one.error;
   }
   return PL_OK;
 }
@@ -229,6 +234,12 @@ static void summarise(scores *all, uint32_t n, pl_leaving *leaving) {
     }
 }
 
+static int compare_errors(const void *left, const void *right) {
+  const pl_left_out_one *a = left, *b = right;
+  if (a->random_pct != b->random_pct) return a->random_pct < b->random_pct ? 1 : -1;
+  return a->source > b->source ? 1 : -1;
+}
+
 pl_code pl_leave_priors_take(const pl_site_rows *rows, pl_site_prior *prior, uint32_t n_threads, pl_arena *arena,
                              const pl_site **priors, pl_error *error) {
   pl_site *list = PL_TAKE(arena, pl_site, rows->n_sources);
@@ -247,6 +258,7 @@ pl_code pl_leave_runs_out(const pl_site_rows *rows, pl_leave_by by, const pl_sit
                           pl_leaving *leaving, pl_error *error) {
   uint32_t n_groups = by == PL_LEAVE_BY_SITE ? rows->n_sites : rows->n_sources;
   scores all = {.covered = {{0}}};
+  pl_left_out_one *list = PL_TAKE(arena, pl_left_out_one, n_groups + 1);
   for (int i = 0; i < 2 * PL_LEAVE_SIZES; i++)
     all.errors[i / PL_LEAVE_SIZES][i % PL_LEAVE_SIZES] = PL_TAKE(arena, double, n_groups);
   if (arena->failed) return pl_fail_memory(error, "the rows of sites");
@@ -257,11 +269,16 @@ pl_code pl_leave_runs_out(const pl_site_rows *rows, pl_leave_by by, const pl_sit
     if (!collect(rows, by, which, arena, &g)) return pl_fail_memory(error, "the rows of sites");
     g.prior = g.n > 0 ? &priors[g.rows[0]->source] : NULL;
     g.error = error;
-    if (g.n >= PL_LEAVE_LEAST) PL_TRY(leave(&g, by, leaving->n_groups++, &all));
+    if (g.n >= PL_LEAVE_LEAST) {
+      PL_TRY(leave(&g, by, leaving->n_groups, &all, &list[leaving->n_groups]));
+      leaving->n_groups++;
+    }
     pl_arena_release_to(arena, mark);
   }
   if (leaving->n_groups == 0)
     return pl_fail(error, PL_BAD_INPUT, "no site has %d measured configurations", PL_LEAVE_LEAST);
   summarise(&all, leaving->n_groups, leaving);
+  qsort(list, leaving->n_groups, sizeof *list, compare_errors);
+  leaving->groups = list;
   return PL_OK;
 }

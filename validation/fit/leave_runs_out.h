@@ -6,7 +6,7 @@
 
 #include "validation/fit/site_prior.h"
 
-enum { PL_LEAVE_LEAST = 6, PL_LEAVE_DRAWS = 40, PL_LEAVE_SIZES = 5 };
+enum { PL_LEAVE_LEAST = 6, PL_LEAVE_DRAWS = 40, PL_LEAVE_SIZES = 5, PL_LEAVE_OF_EACH = 3 };
 extern const uint32_t pl_leave_sizes[PL_LEAVE_SIZES]; /* 0, 1, 2, 3, 5 */
 
 /* Over groups, each the same weight: mean and median of their mean errors, per cent; how many runs of 100 lie in their
@@ -17,8 +17,16 @@ typedef struct pl_left_out {
   double mape_pct, median_pct, coverage_pct, regret_pct, regret_without_pct;
 } pl_left_out;
 
+/* One group with PL_LEAVE_OF_EACH runs known: mean errors without the site and at it, by random runs and by suggested
+ * ones (NaN: none are suggested), per cent. */
+typedef struct pl_left_out_one {
+  uint32_t source, n_configurations;
+  double without_pct, random_pct, suggested_pct;
+} pl_left_out_one;
+
 typedef struct pl_leaving {
   uint32_t n_groups, n_choosing;
+  const pl_left_out_one *groups;         /* the largest errors by random runs first */
   pl_left_out random[PL_LEAVE_SIZES];    /* runs drawn by chance, PL_LEAVE_DRAWS times; the first is without a site */
   pl_left_out suggested[PL_LEAVE_SIZES]; /* as pl_site_suggest chooses them */
 } pl_leaving;

@@ -8,12 +8,12 @@
 #include "core/base/hash_index.h"
 
 /* Columns of the table by the same names. */
-#define NUMBERS(X)                                                                                                     \
-  X(measured_s)                                                                                                        \
-  X(predicted_s)                                                                                                       \
-  X(predicted_low_s) X(predicted_high_s) X(measured_mem_bytes) X(predicted_mem_bytes) X(n_gpus) X(n_layers) X(hidden)  \
-      X(flops) X(gbs) X(seq_len) X(tmp) X(pp) X(cp) X(ep) X(vpp) X(mbs)
-#define TEXTS(X)   X(source) X(file) X(gpu) X(device) X(framework) X(precision) X(recompute) X(reason) X(crashed)
+/* clang-format off */
+#define NUMBERS(X) \
+  X(measured_s) X(predicted_s) X(predicted_low_s) X(predicted_high_s) X(measured_mem_bytes) X(predicted_mem_bytes) \
+  X(n_gpus) X(n_layers) X(hidden) X(flops) X(gbs) X(seq_len) X(tmp) X(pp) X(cp) X(ep) X(vpp) X(mbs)
+#define TEXTS(X) X(source) X(file) X(gpu) X(device) X(framework) X(precision) X(recompute) X(reason) X(crashed)
+/* clang-format on */
 #define ENUM(name) COLUMN_##name,
 #define NAME(name) #name,
 enum { NUMBERS(ENUM) N_NUMBERS };
