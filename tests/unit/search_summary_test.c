@@ -23,11 +23,13 @@ static char *summary(double low_s, double high_s, bool json) {
   }
   const pl_search_outcome outcome = {.n_rows = 3, .n_computed = 3, .top = rows, .n_top = 3};
   const pl_sensitivity sensitivity = {.n_runs = PL_SENSITIVITY_RUNS, .low_s = low_s, .high_s = high_s};
+  const pl_simulate_options options = PL_SIMULATE_OPTIONS_DEFAULT;
+  const pl_evaluation evaluation = {.options = &options};
   char *text = NULL;
   size_t size = 0;
   FILE *stream = open_memstream(&text, &size);
   assert_non_null(stream);
-  pl_search_summary_print(stream, NULL, "bound", &outcome, &sensitivity, &(pl_training_cost){0}, NULL, json);
+  pl_search_summary_print(stream, NULL, "bound", &outcome, &sensitivity, &(pl_training_cost){0}, &evaluation, json);
   fclose(stream);
   return text;
 }
