@@ -316,8 +316,9 @@ static pl_code time_chain(bounding *state, double *time_s) {
 
 double pl_bound_remains(const pl_lower_bounds *bounds, const pl_strategy *strategy) {
   if (bounds->options->remains == NULL) return 1;
-  const pl_configuration at =
-      pl_configuration_of(bounds->cluster->profiles[0].name, bounds->model, bounds->job, strategy);
+  const pl_configuration at = pl_configuration_of(
+      bounds->cluster->profiles[0].name,
+      pl_remains_size(bounds->options->remains_size, bounds->model, bounds->job->seq), bounds->job, strategy);
   return exp(pl_remaining_at(bounds->options->remains, &at).mean);
 }
 

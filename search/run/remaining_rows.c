@@ -15,7 +15,9 @@ pl_remaining pl_remaining_of_row(const pl_evaluation *evaluation, const pl_resul
   for (int i = 0; pl_recompute_names[i] != NULL; i++)
     if (strcmp(pl_recompute_names[i], row->recompute.text) == 0) strategy.recompute = (pl_recompute)i;
   const pl_configuration at =
-      pl_configuration_of(evaluation->cluster->profiles[0].name, evaluation->model, evaluation->job, &strategy);
+      pl_configuration_of(evaluation->cluster->profiles[0].name,
+                          pl_remains_size(evaluation->options->remains_size, evaluation->model, evaluation->job->seq),
+                          evaluation->job, &strategy);
   return pl_remaining_at(evaluation->options->remains, &at);
 }
 

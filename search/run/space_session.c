@@ -10,6 +10,7 @@
 #include "workloads/command/simulate_program.h"
 #include "workloads/import/model_file.h"
 #include "workloads/run/program_flops.h"
+#include "workloads/run/site_remains.h"
 
 void pl_space_session_init(pl_space_session *session) {
   *session = (pl_space_session){0};
@@ -67,6 +68,8 @@ pl_code pl_space_session_load(pl_space_session *session, pl_job_options *job, pl
   PL_TRY(pl_job_options_complete(job, &session->model, cluster, error));
   PL_TRY(pl_job_options_visit(job, &cluster, &session->arena, error));
   /* A site's interval takes seven more simulations of each candidate: 'simulate --site' has it. */
+  if (job->simulate.remains != NULL && pl_model_has_blocks(&session->model))
+    job->simulate.remains_size = pl_configuration_size(&session->model, job->job.seq);
   PL_TRY(pl_residuals_load(&session->arena, &session->residuals, error));
   if (job->site_path == NULL) job->simulate.residuals = &session->residuals;
   session->evaluation.cluster = cluster;

@@ -117,7 +117,8 @@ static pl_configuration configure(const session *own, uint32_t i) {
       alone.number[k] = 1;
     return alone;
   }
-  pl_configuration at = pl_configuration_of(pl_case_device(c), c->model, &c->job, &c->strategy);
+  pl_configuration at =
+      pl_configuration_of(pl_case_device(c), pl_configuration_size(c->model, c->job.seq), &c->job, &c->strategy);
   if (strcmp(c->row->framework, first->row->framework) != 0) at.name[1] = c->row->framework;
   if (strcmp(c->row->precision, first->row->precision) != 0) at.name[2] = c->row->precision;
   return at;

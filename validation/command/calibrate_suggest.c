@@ -94,7 +94,8 @@ static pl_code add(session *own, const pl_result_row *row) {
   PL_TRY(pl_assign(&strategy, e->model, e->job, e->cluster, e->options, &own->base.arena, own->error));
   PL_TRY(pl_site_sensitivities_take(e->cluster, e->model, e->job, &strategy, e->options, row->iter_time_s,
                                     &own->base.arena, own->runs[own->n].x, own->error));
-  own->runs[own->n].at = pl_configuration_of(e->cluster->profiles[0].name, e->model, e->job, &strategy);
+  own->runs[own->n].at = pl_configuration_of(e->cluster->profiles[0].name, pl_configuration_size(e->model, e->job->seq),
+                                             e->job, &strategy);
   own->times_s[own->n++] = row->iter_time_s;
   return PL_OK;
 }

@@ -146,7 +146,8 @@ static pl_code simulate_at_site(const run *r, pl_case *c, const pl_site_view *vi
   PL_TRY(pl_site_sensitivities_take(cluster, c->model, &c->job, &strategy, &options,
                                     c->result.iter_time_s / report.remains_factor, arena, c->sensitivity, error));
   if (r->options->site == NULL) return PL_OK;
-  const pl_configuration at = pl_configuration_of(cluster->profiles[0].name, c->model, &c->job, &strategy);
+  const pl_configuration at =
+      pl_configuration_of(cluster->profiles[0].name, pl_configuration_size(c->model, c->job.seq), &c->job, &strategy);
   const pl_remaining remaining = pl_remaining_at(r->options->site->remains, &at);
   c->interval = pl_site_interval(r->options->site, c->sensitivity, &remaining, c->result.iter_time_s);
   return PL_OK;

@@ -72,7 +72,8 @@ pl_code pl_job_session_interval(pl_job_session *session, const pl_job_options *o
   PL_TRY(pl_site_sensitivities_take(session->cluster, &session->model, &options->job, &session->strategy,
                                     &options->simulate, time_s / report->remains_factor, &session->arena, x, error));
   const pl_configuration at =
-      pl_configuration_of(session->cluster->profiles[0].name, &session->model, &options->job, &session->strategy);
+      pl_configuration_of(session->cluster->profiles[0].name, pl_configuration_size(&session->model, options->job.seq),
+                          &options->job, &session->strategy);
   const pl_remaining remaining = pl_remaining_at(options->site.remains, &at);
   const pl_interval interval = pl_site_interval(&options->site, x, &remaining, time_s);
   pl_simulate_report_mark(report, &interval);

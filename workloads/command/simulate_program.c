@@ -155,7 +155,8 @@ static pl_code make_of_strategy(pl_job_options *options, pl_program_subject *to,
       &strategy, &to->model, job, ": nothing is priced for programs; give boundaries, uniform or ends", arena, error));
   PL_TRY(pl_program_flops_take(&to->model, job, pl_batch_cut_of(job, &strategy), arena, &to->flops, error));
   if (pl_model_has_blocks(&to->model))
-    to->at = pl_configuration_of(cluster->profiles[0].name, &to->model, job, &strategy);
+    to->at =
+        pl_configuration_of(cluster->profiles[0].name, pl_configuration_size(&to->model, job->seq), job, &strategy);
   if (is_lowered(to)) to->model = pl_model_held(&to->model, job->framework, strategy.tmp);
   return (to->request->inference ? pl_inference_program_of : pl_program_of)(&to->model, job, &strategy,
                                                                             PL_IR_DISTRIBUTED, arena, module, error);

@@ -140,7 +140,8 @@ void pl_simulate_speed_print(FILE *stream, const pl_result_row *row, const pl_in
 
 static pl_remaining remaining_of(const pl_simulate_subject *subject) {
   const pl_configuration at =
-      pl_configuration_of(subject->cluster->profiles[0].name, subject->model, subject->job, subject->strategy);
+      pl_configuration_of(subject->cluster->profiles[0].name, pl_configuration_size(subject->model, subject->job->seq),
+                          subject->job, subject->strategy);
   return pl_remaining_at(subject->remains, &at);
 }
 

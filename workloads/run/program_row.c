@@ -234,8 +234,9 @@ pl_code pl_program_row_take(const pl_program_candidate *candidate, const pl_simu
   asked.recurrence = &to->recurrence;
   pl_configuration at;
   if (candidate->strategy != NULL && pl_model_has_blocks(candidate->model)) {
-    at = pl_configuration_of(candidate->cluster->profiles[0].name, candidate->model, candidate->job,
-                             candidate->strategy);
+    at = pl_configuration_of(candidate->cluster->profiles[0].name,
+                             pl_remains_size(options->remains_size, candidate->model, candidate->job->seq),
+                             candidate->job, candidate->strategy);
     asked.program_configuration = &at;
   }
   PL_TRY(pl_simulate_program(candidate->cluster, &to->module, to->framework, &asked, arena, &report, error));

@@ -285,8 +285,9 @@ static void report_speed(const simulation *state, pl_result_row *row) {
 /* What a site's figures leave, on all times alike: nothing says which of them it is in. */
 static void report_remains(const simulation *state, pl_simulate_report *report) {
   if (state->options->remains == NULL) return;
-  const pl_configuration at =
-      pl_configuration_of(state->cluster->profiles[0].name, state->model, state->job, state->strategy);
+  const pl_configuration at = pl_configuration_of(
+      state->cluster->profiles[0].name, pl_remains_size(state->options->remains_size, state->model, state->job->seq),
+      state->job, state->strategy);
   const double factor = exp(pl_remaining_at(state->options->remains, &at).mean);
   pl_result_row *row = &report->row;
   double *const times[] = {&row->iter_time_s, &row->compute_s,      &row->tensor_comm_s, &row->pipeline_comm_s,

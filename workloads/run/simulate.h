@@ -69,6 +69,7 @@ typedef struct pl_simulate_options {
   /* Times of the report are multiplied by what remains there (workloads/run/site_remains.h), and by nothing else of the
    * site; NULL = none. Of a program what it is of, without which nothing remains of it. */
   const struct pl_site_remains *remains;
+  double remains_size; /* pl_configuration_size of the model; 0: not known, and found for each run that asks */
   const struct pl_configuration *program_configuration;
   /* Of the calling thread, kept between simulations; NULL = none. They change no result. */
   pl_topology_cache *cache;

@@ -16,12 +16,14 @@ static double degree(int32_t value) {
   return value > 1 ? value : 1;
 }
 
-pl_configuration pl_configuration_of(const char *gpu, const pl_model *model, const pl_job *job,
-                                     const pl_strategy *strategy) {
-  const double token_flops = pl_model_flops_per_sequence(model, job->seq) / fmax(1, (double)job->seq);
+double pl_configuration_size(const pl_model *model, int64_t seq) {
+  return fmax(1, pl_model_flops_per_sequence(model, seq) / fmax(1, (double)seq));
+}
+
+pl_configuration pl_configuration_of(const char *gpu, double size, const pl_job *job, const pl_strategy *strategy) {
   return (pl_configuration){
       .number = {[PL_LIKENESS_gpus] = pl_strategy_n_ranks(strategy),
-                 [PL_LIKENESS_size] = fmax(1, token_flops),
+                 [PL_LIKENESS_size] = size,
                  [PL_LIKENESS_seq] = fmax(1, (double)job->seq),
                  [PL_LIKENESS_tmp] = degree(strategy->tmp),
                  [PL_LIKENESS_pp] = degree(strategy->pp),

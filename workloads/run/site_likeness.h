@@ -38,10 +38,11 @@ typedef struct pl_likeness {
   double length[PL_LIKENESS_COUNT];
 } pl_likeness;
 
-/* Of what is simulated on GPUs of the profile `gpu` (of several kinds: the platform's first). Its names are those of
- * profiles and types, and last as long as these. */
-pl_configuration pl_configuration_of(const char *gpu, const pl_model *model, const pl_job *job,
-                                     const pl_strategy *strategy);
+/* FLOPs of a token of the model, of a sample where a sample is none. As dear as the programs of its blocks. */
+double pl_configuration_size(const pl_model *model, int64_t seq);
+/* Of what is simulated on GPUs of the profile `gpu` (of several kinds: the platform's first). `size`: as
+ * pl_configuration_size has it. Its names are those of profiles and types, and last as long as these. */
+pl_configuration pl_configuration_of(const char *gpu, double size, const pl_job *job, const pl_strategy *strategy);
 
 /* The square of the distance along one axis, lengths left out. */
 double pl_configuration_apart(const pl_configuration *a, const pl_configuration *b, int axis);

@@ -51,6 +51,11 @@ typedef struct pl_remaining {
 /* Without remains (NULL) nothing, for certain. O(n^2). */
 pl_remaining pl_remaining_at(const pl_site_remains *remains, const pl_configuration *at);
 
+/* Of `size` (pl_simulate_options, remains_size), or of what is not known the model's. */
+static inline double pl_remains_size(double size, const pl_model *model, int64_t seq) {
+  return size > 0 ? size : pl_configuration_size(model, seq);
+}
+
 /* Far from all points; what has no configuration, such as a program, is there. */
 pl_remaining pl_remaining_far(const pl_site_remains *remains);
 
