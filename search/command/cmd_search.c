@@ -218,7 +218,7 @@ static pl_code print(void *session_, pl_error *error) {
   if (own->options.sizes.n > 0) {
     if (!own->options.run.quiet)
       pl_search_sizes_print(stdout, &own->options.sizes, &own->options.cost, own->options.run.json);
-    if (prints_text) pl_remaining_rows_print(stdout, &own->base.evaluation, NULL, 0);
+    if (prints_text && own->options.job.site_path != NULL) pl_remaining_rows_note(stdout);
     return PL_OK;
   }
   PL_TRY(find_sensitivity(own, &sensitivity, error));
@@ -227,7 +227,7 @@ static pl_code print(void *session_, pl_error *error) {
   else if (!own->options.run.quiet)
     pl_search_summary_print(stdout, own->options.run.output, own->options.method->name, &own->outcome, &sensitivity,
                             &own->options.cost, &own->base.evaluation, own->options.run.json);
-  if (prints_text && own->options.is_table) pl_remaining_rows_print(stdout, &own->base.evaluation, NULL, 0);
+  if (prints_text && own->options.is_table && own->options.job.site_path != NULL) pl_remaining_rows_note(stdout);
   if (prints_text)
     pl_job_origin_print(stdout, 14, &own->base.model, &own->options.job.job, &own->options.job.origin,
                         pl_job_narrow_share(&own->base.model, &own->options.job.job));

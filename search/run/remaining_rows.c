@@ -21,6 +21,13 @@ pl_remaining pl_remaining_of_row(const pl_evaluation *evaluation, const pl_resul
   return pl_remaining_at(evaluation->options->remains, &at);
 }
 
+void pl_remaining_rows_note(FILE *stream) {
+  fputs(
+      "site          times are multiplied by what its figures leave at its runs, where its file has that: a factor on\n"
+      "              whole steps and no physics; 'simulate --site' says it of one strategy\n",
+      stream);
+}
+
 void pl_remaining_rows_print(FILE *stream, const pl_evaluation *evaluation, const pl_result_row *rows, uint32_t n) {
   char text[PL_REMAINING_TEXT_BYTES];
   const pl_site_remains *remains = evaluation->options->remains;
@@ -28,13 +35,6 @@ void pl_remaining_rows_print(FILE *stream, const pl_evaluation *evaluation, cons
   if (!is_moved(evaluation)) {
     fputs("site          by its figures alone: what they leave at its runs is known of strategies of transformers\n",
           stream);
-    return;
-  }
-  if (n == 0) {
-    fprintf(stream,
-            "site          times are multiplied by what its figures leave at its %" PRIu32
-            " runs, a factor on whole steps and no physics; 'simulate --site' says it of one strategy\n",
-            remains->n);
     return;
   }
   pl_remaining one = pl_remaining_of_row(evaluation, &rows[0]);

@@ -11,7 +11,9 @@
 
 /* Of a row of `evaluation`, by its degrees. */
 pl_remaining pl_remaining_of_row(const pl_evaluation *evaluation, const pl_result_row *row);
-/* A line of the first, and the range of all n, the best first. n = 0: that times are moved. */
+/* Of rows that are not told one by one: that their times are moved. */
+void pl_remaining_rows_note(FILE *stream);
+/* A line of the first, the best, and the range of all n > 0. */
 void pl_remaining_rows_print(FILE *stream, const pl_evaluation *evaluation, const pl_result_row *rows, uint32_t n);
 /* "remains" of one row, into the object that is open. */
 void pl_remaining_rows_json(pl_json *json, const pl_evaluation *evaluation, const pl_result_row *row);

@@ -105,6 +105,10 @@ job=(--platform amp-homogeneous --model gpt2-345m --gbs 64)
   done
   run -0 "$PACELINE" search "${small[@]}" --top 3
   [[ $output == *"site          the best is x"*"no physics"*"of the 3 here it is x"* ]]
+  run -0 "$PACELINE" search --model gpt2-345m --platform dgx-h100 --gbs 64 --gpus 8 --site "$SITE"
+  [[ $output == *"site          times are multiplied by what its figures leave"* ]]
+  run -0 "$PACELINE" search "${small[@]}" --compare megatron,random
+  [[ $output == *"site          times are multiplied by what its figures leave"* ]]
   run -0 "$PACELINE" sweep "${small[@]}" -o "$BATS_TEST_TMPDIR/moved.h5"
   [[ $output == *"site          the best is x"*"no physics"* ]]
 }
