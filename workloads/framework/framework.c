@@ -151,6 +151,7 @@ static const switch_row switches[] = {
     {"memory", "holds_update", SWITCH_FLAG, AT(update.holds_update), NULL, 0},
     {"memory", "lists_update", SWITCH_FLAG, AT(update.lists_update), NULL, 0},
     {"memory", "copies_gradient", SWITCH_FLAG, AT(memory.copies_gradient), NULL, 0},
+    {"memory", "copies_scattered", SWITCH_FLAG, AT(memory.copies_scattered), NULL, 0},
     {"memory", "flat_elements", SWITCH_NUMBER, AT(memory.flat_elements), NULL, 0},
     {"memory", "pipeline_buffers", SWITCH_NUMBER, AT(pipeline.pipeline_buffers), NULL, 0},
     {"memory", "context", SWITCH_BYTES, AT(memory.context_bytes), device_word, -1},

@@ -228,11 +228,12 @@ typedef struct pl_framework {
     bool caches_narrow_weights; /* products in fp8: their weights in fp8, as they are and transposed, stay beside the
                                    16-bit ones from microbatch to microbatch */
     bool keeps_gathered;        /* what tensor collectives gather lies in buffers that are never given back */
-    bool copies_gradient; /* a gradient is cast to a wider type in a block of its own: to fp32 to be added to others
-                             or looked at for infinities, to fp64 for the norm of 16-bit ones under ZeRO */
-    double flat_elements; /* tensors are copied into one of so many elements, to be reduced and to be gathered; 0: no
-                             copy */
-    double context_bytes; /* CUDA context, loaded kernels, library workspaces; negative: the profile's `reserved` */
+    bool copies_gradient;  /* a gradient is cast to a wider type in a block of its own: to fp32 to be added to others
+                              or looked at for infinities, to fp64 for the norm of 16-bit ones under ZeRO */
+    bool copies_scattered; /* ZeRO 2 and 3: a bucket is laid out anew, rank by rank, in a tensor of its own */
+    double flat_elements;  /* tensors are copied into one of so many elements, to be reduced and to be gathered; 0: no
+                              copy */
+    double context_bytes;  /* CUDA context, loaded kernels, library workspaces; negative: the profile's `reserved` */
     double communicator_bytes; /* per communicator that a device belongs to; negative: the profile's `communicator` */
     double workspace_bytes;    /* of libraries, and what the allocator holds whatever the job: inside it */
     double fragmentation;      /* share of the tensors' peak that the allocator holds and cannot use */

@@ -23,8 +23,10 @@ double pl_copied_bytes(const pl_buffer_facts *of) {
   return sum + fmin(of->largest_parameters, of->sharded) * fp64_bytes;
 }
 
-double pl_kept_gathered(const pl_framework *framework, double largest) {
-  return fmax((framework->gathers.gathers_ahead ? 2 : 1) * largest, framework->gathers.reuse_parameters);
+double pl_kept_gathered(const pl_framework *framework, double largest, bool recomputes) {
+  double under_way = (framework->gathers.gathers_ahead ? 2 : 1) * largest;
+  double uses = recomputes ? 3 : 2, most = framework->gathers.reuse_parameters;
+  return most > 0 ? fmax(under_way, most / uses + largest) : under_way;
 }
 
 /* FSDP's units in particular. FSDP 2 gathers into a tensor of the stream of its all-gathers, of which two are there in
@@ -44,11 +46,12 @@ double pl_unsharded_bytes(const pl_buffer_facts *of) {
     sum += (ahead > 1 ? of->largest_pair : largest) * of->bytes.gathered_bytes;
   if (of->zero >= 3 && path == PL_GRADIENTS_CHUNKED) sum += largest * of->bytes.gathered_bytes;
   if (of->zero >= 3 && path != PL_GRADIENTS_CHUNKED)
-    sum += fmax(fmin(pl_kept_gathered(framework, largest), of->parameters), ahead * largest) * of->bytes.gathered_bytes;
+    sum += fmax(fmin(pl_kept_gathered(framework, largest, of->recomputes), of->parameters), ahead * largest) *
+           of->bytes.gathered_bytes;
   if (of->zero < 2) return sum;
   double unit_bytes = fmin(fmax(of->bucket_bytes, largest * of->bytes.gradient_bytes),
                            fmax(of->parameters, largest) * of->bytes.gradient_bytes);
-  if (path == PL_GRADIENTS_ADDED) return sum + unit_bytes;
+  if (path == PL_GRADIENTS_ADDED) return sum + (framework->memory.copies_scattered ? 2 : 1) * unit_bytes;
   bool copied = path == PL_GRADIENTS_CHUNKED || of->bytes.reduced_bytes != of->made_bytes;
   return sum + unit_bytes / of->bytes.gradient_bytes * (of->made_bytes + (copied ? of->bytes.reduced_bytes : 0));
 }

@@ -13,7 +13,8 @@ typedef struct pl_buffer_facts {
   double made_bytes;   /* of a gradient, as products make it */
   double bucket_bytes; /* as pl_program_bucket_bytes has it */
   int32_t zero;
-  bool shares; /* other ranks hold the same parameters */
+  bool shares;     /* other ranks hold the same parameters */
+  bool recomputes; /* layers are computed again in the backward pass */
   /* Parameters: of the rank where none are sharded, and where all are that it shares with others; of its largest
    * tensor, its largest block, and the two blocks in a row that have most. */
   double parameters, sharded, largest_parameters, largest_block, largest_pair;
@@ -21,8 +22,10 @@ typedef struct pl_buffer_facts {
 } pl_buffer_facts;
 
 /* Parameters that ZeRO-3 has gathered and not let go of when a forward pass ends: the units under way, whose largest
- * has `largest`, or as many as are used again soon (pl_framework.gathers.reuse_parameters). */
-double pl_kept_gathered(const pl_framework *framework, double largest);
+ * has `largest`, or as many as are used again soon. Of those that pl_framework.gathers.reuse_parameters counts each is
+ * counted as often as it is used on the way there and back, twice, or thrice where layers are computed again; and that
+ * which is counted across the limit is whole. */
+double pl_kept_gathered(const pl_framework *framework, double largest, bool recomputes);
 /* Bytes. Copies of many tensors in one, and of one in a wider type. */
 double pl_copied_bytes(const pl_buffer_facts *facts);
 /* ZeRO's units that are whole at a time; 0: nobody shares. */

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "workloads/language/ir_again.h"
 #include "workloads/language/ir_alike.h"
 #include "workloads/language/ir_table.h"
 #include "workloads/memory/pass_walk.h"
@@ -345,6 +346,17 @@ static bool shares(const pl_ir_module *module) {
   return false;
 }
 
+/* Whether products of the forward pass are made again. */
+static bool recomputes(const pl_ir_module *module, pl_arena *scratch) {
+  for (int32_t f = 0; f < module->n_functions; f++) {
+    const pl_ir_function *of = module->functions[f];
+    const bool *again = pl_ir_again_take_if_derived(of, scratch);
+    for (int32_t i = 0; again != NULL && i < of->n_ops; i++)
+      if (again[i] && pl_ir_op_is(&of->ops[i], "product")) return true;
+  }
+  return false;
+}
+
 static pl_code take(const pl_cluster *cluster, const pl_ir_module *module, const pl_framework *framework, bool steps,
                     pl_arena *arena, pl_class_memory **memory, pl_error *error) {
   const pl_job job = {.dtype = pl_program_dtype(module), .framework = framework};
@@ -364,7 +376,8 @@ static pl_code take(const pl_cluster *cluster, const pl_ir_module *module, const
                                   .bytes = own.state,
                                   .made_bytes = pl_dtype_bytes(job.dtype),
                                   .bucket_bytes = own.framework->gradients.bucket_bytes,
-                                  .shares = shares(module)};
+                                  .shares = shares(module),
+                                  .recomputes = recomputes(module, &scratch)};
   if (module->level != PL_IR_KERNELS) own.buffers.bytes.pass_gradient_bytes = 0;
   own.outlooks = pl_outlooks_take(module, own.framework, &scratch);
   own.is_counted = PL_TAKE(&scratch, bool, module->n_functions + 1);
