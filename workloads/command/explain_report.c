@@ -293,6 +293,8 @@ pl_code pl_explain_report_print(FILE *stream, const pl_simulate_subject *subject
   pl_simulate_verdict_print(stream, subject, report);
   pl_simulate_speed_print(stream, &report->row, &report->interval);
   pl_simulate_remains_print(stream, subject);
+  if (pl_strategy_hides_tokens(subject->strategy))
+    pl_simulate_exchange_print(stream, subject->cluster, subject->job->framework);
   print_interval(stream, &report->interval);
   for (int32_t stage = view->first_stage; stage < view->first_stage + view->n_stages; stage++) {
     pl_explain_rows rows;
