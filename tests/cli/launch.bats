@@ -108,6 +108,11 @@ S
   # shellcheck disable=SC2317
   takes() { "$PACELINE" simulate --from "$1" --platform dgx-h100:2 "${@:2}" | sed -n 's/^exchanges take *//p'; }
   [[ $(takes "$dir/moe.sh") == "16 of 132 multiprocessors"* ]]
+  # written of a framework with DeepEP, and read back as it was
+  "$PACELINE" launch "${job[@]}" --framework nemo --exchange-sms 22 --as megatron -o "$dir/nemo.sh" >/dev/null
+  [[ $(<"$dir/nemo.sh") == *"--moe-token-dispatcher-type flex"*"--moe-flex-dispatcher-num-sms 22"* ]]
+  diff <("$PACELINE" simulate "${job[@]}" --framework nemo --exchange-sms 22 | grep -E '^(iteration|exchanges)') \
+    <("$PACELINE" simulate --from "$dir/nemo.sh" --platform dgx-h100:2 --framework nemo | grep -E '^(iteration|exchanges)')
   sed 's/--moe-token-dispatcher-type alltoall/--moe-token-dispatcher-type flex/' "$dir/moe.sh" >"$dir/flex.sh"
   [[ $(takes "$dir/flex.sh") == "20 of 132 multiprocessors"* ]]
   sed 's/type flex/type flex --moe-flex-dispatcher-backend hybridep/' "$dir/flex.sh" >"$dir/hybrid.sh"

@@ -30,6 +30,15 @@ static void put_expert_layers(FILE *out, const pl_model *m) {
   }
 }
 
+/* Who sends tokens once to a node is DeepEP, on so many multiprocessors. */
+static void put_dispatcher(FILE *out, const pl_framework *framework) {
+  bool per_node = framework->pipeline.sends_tokens_per_node;
+  fprintf(out, "    --moe-token-dispatcher-type %s\n", per_node ? "flex" : "alltoall");
+  if (!per_node) return;
+  fprintf(out, "    --moe-flex-dispatcher-backend deepep\n");
+  fprintf(out, "    --moe-flex-dispatcher-num-sms %.0f\n", framework->pipeline.exchange_multiprocessors);
+}
+
 static void put_experts(FILE *out, const pl_launched *l) {
   const pl_model *m = l->model;
   if (m->moe.n_experts == 0) return;
@@ -39,7 +48,8 @@ static void put_experts(FILE *out, const pl_launched *l) {
   if (m->moe.shared_ffn > 0) put(out, "moe-shared-expert-intermediate-size", m->moe.shared_ffn);
   put_expert_layers(out, m);
   if (m->moe.capacity_factor != 1) fprintf(out, "    --moe-expert-capacity-factor %g\n", m->moe.capacity_factor);
-  fprintf(out, "    --moe-grouped-gemm\n    --moe-token-dispatcher-type alltoall\n");
+  fprintf(out, "    --moe-grouped-gemm\n");
+  put_dispatcher(out, pl_framework_or_ideal(l->job->framework));
 }
 
 static void put_latent(FILE *out, const pl_model *m) {
