@@ -138,6 +138,57 @@ static void mistakes(void **state) {
   refused("\"factor\": 1.105", "\"factor\": 0, \"x\": 1.105", "x");
   refused("0.0002\n", "0.0002, 7\n", "'with_runs' must be a list of 2 numbers");
   refused("\"recompute\": \"full\"", "\"recompute\": [\"full\"]", "recompute");
+  refused("0.0002\n", "1e300\n", "'with_runs' has 1e+300: at most 10000");
+  refused("-0.01,", "-1e300,", "the covariance -1e+300 of compute and memory: at most 10000");
+}
+
+/* Runs that are as good as one and leave what is not alike: beside them there would be no end of it. */
+static void without_end(void **state) {
+  (void)state;
+  pl_site site = some_site(), again;
+  pl_site_remains remains = *site.remains;
+  static const double mean[] = {0.3, -0.3};
+  pl_configuration near_by[] = {places[0], places[0]};
+  pl_error error = PL_ERROR_INIT;
+  size_t size;
+  near_by[1].number[PL_LIKENESS_mbs] = 4.001;
+  remains.mean = mean;
+  remains.points = near_by;
+  site.remains = &remains;
+  const char *text = written(&site, &size);
+  assert_int_equal(pl_site_parse("s.json", text, size, &arena, &again, &error), PL_BAD_INPUT);
+  assert_non_null(strstr(error.message, "'runs' are too alike for how their factors differ"));
+  near_by[1].number[PL_LIKENESS_mbs] = 8;
+  text = written(&site, &size);
+  error = PL_ERROR_INIT;
+  if (pl_site_parse("s.json", text, size, &arena, &again, &error) != PL_OK) fail_msg("%s", error.message);
+}
+
+/* Whatever moves a time moves the digest. */
+static void digests(void **state) {
+  (void)state;
+  pl_site site = some_site(), first, again;
+  pl_site_remains remains = *site.remains;
+  pl_configuration elsewhere[] = {places[0], places[1]};
+  pl_error error = PL_ERROR_INIT;
+  size_t size;
+  const char *text = written(&site, &size);
+  assert_int_equal(pl_site_parse("s.json", text, size, &arena, &first, &error), PL_OK);
+  site.remains = &remains;
+  remains.likeness.length[PL_LIKENESS_mbs] = 2;
+  text = written(&site, &size);
+  assert_int_equal(pl_site_parse("s.json", text, size, &arena, &again, &error), PL_OK);
+  assert_true(again.digest != first.digest);
+  remains = *some_remains();
+  remains.points = elsewhere;
+  elsewhere[1].number[PL_LIKENESS_mbs] = 2;
+  text = written(&site, &size);
+  assert_int_equal(pl_site_parse("s.json", text, size, &arena, &again, &error), PL_OK);
+  assert_true(again.digest != first.digest);
+  elsewhere[1] = places[1];
+  text = written(&site, &size);
+  assert_int_equal(pl_site_parse("s.json", text, size, &arena, &again, &error), PL_OK);
+  assert_true(again.digest == first.digest);
 }
 
 /* At a run what remains there, far from all nothing, and between them by likeness. */
@@ -223,6 +274,8 @@ int main(void) {
       cmocka_unit_test_setup_teardown(old_files, set_up, tear_down),
       cmocka_unit_test_setup_teardown(reach, set_up, tear_down),
       cmocka_unit_test_setup_teardown(mistakes, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(without_end, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(digests, set_up, tear_down),
       cmocka_unit_test_setup_teardown(shipped, set_up, tear_down),
       cmocka_unit_test_setup_teardown(visits, set_up, tear_down),
       cmocka_unit_test_setup_teardown(hosts, set_up, tear_down),

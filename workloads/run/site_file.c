@@ -11,7 +11,8 @@
 #include "netmodel/device/profile_field.h"
 #include "workloads/run/site_remains_file.h"
 
-static const double FACTOR_MOST = 1e4; /* beyond that it is no figure but a mistake */
+static const double FACTOR_MOST = 1e4;     /* beyond that it is no figure but a mistake */
+static const double COVARIANCE_MOST = 1e4; /* likewise, of logarithms */
 
 /* ---- reading ---- */
 
@@ -43,6 +44,11 @@ static pl_code read_covariance(const pl_document *document, const pl_node *root,
                               PL_SITE_COUNT);
     for (size_t k = 0; k < PL_SITE_COUNT; k++)
       PL_TRY(pl_node_as_number(document, pl_node_at(row, k), &site->covariance[i][k], error));
+    for (size_t k = 0; k < PL_SITE_COUNT; k++)
+      if (!(fabs(site->covariance[i][k]) <= COVARIANCE_MOST))
+        return pl_document_fail(document, pl_node_at(row, k), error, "the covariance %g of %s and %s: at most %g",
+                                site->covariance[i][k], pl_site_figure_names[i], pl_site_figure_names[k],
+                                COVARIANCE_MOST);
     if (!(site->covariance[i][i] >= 0))
       return pl_document_fail(document, row, error, "the variance %g of %s is negative", site->covariance[i][i],
                               pl_site_figure_names[i]);
@@ -102,14 +108,26 @@ static pl_code read_site(const pl_document *document, pl_arena *arena, pl_site *
   return pl_node_number(document, memory, "scatter", &site->memory_scatter_bytes, error);
 }
 
+/* What remains at a configuration: of where its runs are and how far they reach, too. */
+static void digest_remains(pl_digest *digest, const pl_site_remains *remains) {
+  for (int axis = 0; axis < PL_LIKENESS_COUNT; axis++)
+    pl_digest_f64(digest, remains->likeness.length[axis]);
+  for (uint32_t i = 0; i < remains->n; i++) {
+    pl_digest_f64(digest, remains->mean[i]);
+    for (int k = 0; k < PL_LIKENESS_N_NUMBERS; k++)
+      pl_digest_f64(digest, remains->points[i].number[k]);
+    for (int k = 0; k < PL_LIKENESS_N_NAMES; k++)
+      pl_digest_text(digest, remains->points[i].name[k]);
+  }
+}
+
 static void digest_site(pl_site *site) {
   pl_digest digest;
   pl_digest_init(&digest);
   for (int figure = 0; figure < PL_SITE_COUNT; figure++)
     pl_digest_f64(&digest, site->mean[figure]);
   pl_digest_f64(&digest, site->memory_bytes);
-  for (uint32_t i = 0; site->remains != NULL && i < site->remains->n; i++)
-    pl_digest_f64(&digest, site->remains->mean[i]);
+  if (site->remains != NULL && site->remains->n > 0) digest_remains(&digest, site->remains);
   site->digest = digest.value;
 }
 

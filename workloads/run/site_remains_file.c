@@ -3,7 +3,11 @@
 
 #include <math.h>
 
+#include "core/base/positive_definite.h"
 #include "netmodel/device/profile_field.h"
+
+/* Of a step, and of logarithms of it and of figures; beyond that nothing remains but a mistake. */
+static const double FACTOR_MOST = 1e4, COVARIANCE_MOST = 1e4;
 
 /* ---- reading ---- */
 
@@ -21,8 +25,12 @@ static pl_code read_numbers(const reading *own, const pl_node *entry, const char
   if (list == NULL || !pl_node_is_sequence(list) || pl_node_count(list) != n)
     return pl_document_fail(own->document, list != NULL ? list : entry, own->error,
                             "'%s' must be a list of %zu numbers", key, n);
-  for (size_t i = 0; i < n; i++)
+  for (size_t i = 0; i < n; i++) {
     PL_TRY(pl_node_as_number(own->document, pl_node_at(list, i), &numbers[i], own->error));
+    if (!(fabs(numbers[i]) <= COVARIANCE_MOST))
+      return pl_document_fail(own->document, pl_node_at(list, i), own->error, "'%s' has %g: at most %g", key,
+                              numbers[i], COVARIANCE_MOST);
+  }
   return PL_OK;
 }
 
@@ -72,7 +80,7 @@ static pl_code read_point(const reading *own, const pl_node *entry, uint32_t i) 
   double factor;
   PL_TRY(pl_profile_check_keys(own->document, entry, known, own->error));
   PL_TRY(read_configuration(own, entry, &own->points[i]));
-  PL_TRY(pl_profile_within(own->document, entry, "factor", 1e-4, 1e4, &factor, own->error));
+  PL_TRY(pl_profile_within(own->document, entry, "factor", 1 / FACTOR_MOST, FACTOR_MOST, &factor, own->error));
   own->mean[i] = log(factor);
   PL_TRY(read_numbers(own, entry, "with_figures", PL_SITE_COUNT, own->figures + (size_t)i * PL_SITE_COUNT));
   PL_TRY(read_numbers(own, entry, "with_runs", n, own->covariance + (size_t)i * n));
@@ -104,6 +112,22 @@ static pl_code read_points(reading *own, const pl_node *root) {
   return PL_OK;
 }
 
+/* What remains is at most sqrt(m . K^-1 m) anywhere, by the inequality of Cauchy and Schwarz: runs that are alike and
+ * leave what is not would have it grow without bounds beside them. */
+static pl_code check_reach(const reading *own, const pl_node *root) {
+  double half[PL_REMAINS_POINTS], square = 0;
+  uint32_t n = own->remains->n;
+  if (n == 0) return PL_OK;
+  pl_cholesky_solve_half(own->remains->factor, (int)n, own->mean, half);
+  for (uint32_t i = 0; i < n; i++)
+    square += half[i] * half[i];
+  if (sqrt(square) <= log(FACTOR_MOST)) return PL_OK;
+  return pl_document_fail(own->document, pl_node_get(root, "runs"), own->error,
+                          "'runs' are too alike for how their factors differ: beside them it could be more than %g; "
+                          "have 'paceline calibrate --runs' write the file",
+                          FACTOR_MOST);
+}
+
 pl_code pl_remains_read(const pl_document *document, const pl_node *node, pl_arena *arena,
                         const pl_site_remains **remains, pl_error *error) {
   static const char *const known[] = {"sd", "scales", "lengths", "runs", NULL};
@@ -114,8 +138,10 @@ pl_code pl_remains_read(const pl_document *document, const pl_node *node, pl_are
   PL_TRY(read_scales(&own, node));
   PL_TRY(read_lengths(&own, node));
   PL_TRY(read_points(&own, node));
+  PL_TRY(pl_remains_prepare(own.remains, arena, error));
+  PL_TRY(check_reach(&own, node));
   *remains = own.remains;
-  return pl_remains_prepare(own.remains, arena, error);
+  return PL_OK;
 }
 
 /* ---- writing ---- */
