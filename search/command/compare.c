@@ -85,6 +85,9 @@ static pl_code read_side(pl_compare_side *side, pl_arena *arena, pl_error *error
   if (!(side->iter_time_s > 0 && side->iter_time_s < 1e15))
     return pl_document_fail(side->document, pl_node_get(root, "iter_time_s"), error, "iter_time_s is %g: not a time",
                             side->iter_time_s);
+  side->remains_factor = 1;
+  if (pl_node_get(root, "remains") != NULL)
+    PL_TRY(pl_node_number(side->document, pl_node_get(root, "remains"), "factor", &side->remains_factor, error));
   PL_TRY(read_number(side, root, "iter_time_low_s", &side->low_s, error));
   PL_TRY(read_number(side, root, "iter_time_high_s", &side->high_s, error));
   PL_TRY(read_number(side, root, "samples_per_s", &side->samples_per_s, error));

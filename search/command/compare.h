@@ -22,6 +22,7 @@ typedef struct pl_compare_side {
   const char *label; /* as given */
   pl_document *document;
   double iter_time_s, low_s, high_s;                  /* of the 80 % interval; NaN: none */
+  double remains_factor;                              /* of it, by what a site's figures leave; 1: nothing */
   double samples_per_s, tokens_per_s, mfu, n_devices; /* samples_per_s NaN: not known */
   double part_s[PL_STAGE_PARTS];                      /* means over devices, in the order of pl_stage_part_names */
   const pl_stage_times *stages;                       /* NULL: not known */

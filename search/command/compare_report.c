@@ -260,6 +260,10 @@ static void print_speed(FILE *stream, const pl_comparison *c) {
   }
   print_pair(stream, "80 % interval", text[0], text[1]);
   for (int i = 0; i < 2; i++)
+    snprintf(text[i], sizeof text[i], "x%.3f, no physics", c->side[i].remains_factor);
+  if (c->side[0].remains_factor != 1 || c->side[1].remains_factor != 1)
+    print_pair(stream, "of it the site", text[0], text[1]);
+  for (int i = 0; i < 2; i++)
     snprintf(text[i], sizeof text[i], "%s %s, MFU %.1f %%", pl_format_figure(c->side[i].tokens_per_s, figure_text),
              pl_throughput_unit(c->side[i].samples_per_s, c->side[i].tokens_per_s), 100 * c->side[i].mfu);
   print_pair(stream, "throughput", text[0], text[1]);
@@ -376,6 +380,8 @@ void pl_compare_json(FILE *stream, const pl_comparison *c) {
   put_three(&json, "iter_time_s", a->iter_time_s, b->iter_time_s);
   put_three(&json, "iter_time_low_s", a->low_s, b->low_s);
   put_three(&json, "iter_time_high_s", a->high_s, b->high_s);
+  if (a->remains_factor != 1 || b->remains_factor != 1)
+    put_three(&json, "remains_factor", a->remains_factor, b->remains_factor);
   put_three(&json, "tokens_per_s", a->tokens_per_s, b->tokens_per_s);
   put_three(&json, "mfu", a->mfu, b->mfu);
   put_three(&json, "n_devices", a->n_devices, b->n_devices);

@@ -244,6 +244,7 @@ pl_code pl_program_straggle(playing *own) {
                                       .play = play_draw,
                                       .devices = devices,
                                       .n_devices = graph->n_devices,
-                                      .n_cluster_devices = own->cluster->n_devices};
+                                      .n_cluster_devices = own->cluster->n_devices,
+                                      .remains_factor = pl_program_remains_factor(own->options)};
   return pl_stragglers_measure(own->options->stragglers, &player, own->arena, own->options->straggling, own->error);
 }

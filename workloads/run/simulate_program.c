@@ -67,10 +67,14 @@ static bool folds(const pl_simulate_options *options) {
          options->network == PL_NETWORK_FLOW && !pl_stragglers_jitter(options->stragglers) && options->diagram == NULL;
 }
 
+double pl_program_remains_factor(const pl_simulate_options *options) {
+  if (options->remains == NULL || options->program_configuration == NULL) return 1;
+  return exp(pl_remaining_at(options->remains, options->program_configuration).mean);
+}
+
 /* As of tuples. */
 static void report_remains(const pl_simulate_options *options, pl_program_report *report) {
-  if (options->remains == NULL || options->program_configuration == NULL) return;
-  report->remains_factor = exp(pl_remaining_at(options->remains, options->program_configuration).mean);
+  report->remains_factor = pl_program_remains_factor(options);
   report->iter_time_s *= report->remains_factor;
   report->idle_s *= report->remains_factor;
   for (int category = 0; category < PL_CATEGORY_COUNT; category++)

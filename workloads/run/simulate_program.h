@@ -41,6 +41,8 @@ typedef struct pl_program_report {
 pl_code pl_simulate_program(const pl_cluster *cluster, const pl_ir_module *module, const pl_framework *framework,
                             const pl_simulate_options *options, pl_arena *arena, pl_program_report *report,
                             pl_error *error);
+/* What the site's figures leave of the program of the options; 1: nothing. */
+double pl_program_remains_factor(const pl_simulate_options *options);
 /* Of all devices of the program, each type of the job at its own peak. */
 double pl_program_peak_flops(const pl_cluster *cluster, const pl_program_report *report, const pl_job *job,
                              double narrow_share);

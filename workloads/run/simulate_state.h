@@ -41,6 +41,9 @@ pl_code pl_simulation_compile(pl_simulation *state);
 pl_code pl_simulate_graph(const pl_graph *graph, const pl_simulate_options *options, const pl_engine_options *engine,
                           pl_arena *arena, pl_engine_result *result, pl_error *error);
 
+/* What the site's figures leave of this run, as a factor on its times; 1: nothing. */
+double pl_simulation_remains_factor(const pl_simulation *state);
+
 /* ---- simulate_memory.c ---- */
 /* Of state->result.peak_bytes: the stages, and the columns of the row that are about memory. */
 pl_code pl_simulation_report_memory(pl_simulation *state, pl_simulate_report *report);

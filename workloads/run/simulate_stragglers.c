@@ -118,6 +118,7 @@ pl_code pl_simulation_straggle(pl_simulation *state) {
                                       .play = play,
                                       .devices = devices,
                                       .n_devices = n,
-                                      .n_cluster_devices = state->cluster->n_devices};
+                                      .n_cluster_devices = state->cluster->n_devices,
+                                      .remains_factor = pl_simulation_remains_factor(state)};
   return pl_stragglers_measure(options->stragglers, &player, arena, options->straggling, state->error);
 }

@@ -166,7 +166,7 @@ typedef struct measuring {
 static pl_code play(const measuring *own, double *time_s) {
   pl_ticks makespan;
   PL_TRY(own->player->play(own->player->context, own->factor, &makespan, own->error));
-  *time_s = pl_ticks_to_s(makespan);
+  *time_s = pl_ticks_to_s(makespan) * own->player->remains_factor;
   return PL_OK;
 }
 

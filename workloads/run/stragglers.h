@@ -81,6 +81,7 @@ typedef struct pl_straggler_player {
   pl_code (*play)(void *context, const double *factor, pl_ticks *makespan, pl_error *error);
   const uint32_t *devices; /* that work */
   uint32_t n_devices, n_cluster_devices;
+  double remains_factor; /* that times are multiplied by (workloads/run/site_remains.h) */
 } pl_straggler_player;
 
 /* n_entries + 2 + 2 n_draws runs. Memory from `arena`. */
