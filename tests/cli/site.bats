@@ -89,6 +89,13 @@ job=(--platform amp-homogeneous --model gpt2-345m --gbs 64)
   jq -en --argjson a "$with" --argjson b "$without" --argjson f "$told" '$a / $b / $f - 1 | fabs < 1e-9'
   run -0 "$PACELINE" explain "${job[@]}" "${like[@]}" --site "$SITE"
   [[ $output == *"of it the site   x"*"80 %: "*"3 runs"*"no physics"* ]]
+  # stages, stragglers and comparisons are of the moved time
+  "$PACELINE" simulate "${job[@]}" "${like[@]}" --site "$SITE" --json >"$BATS_TEST_TMPDIR/a.json"
+  jq -e '.iter_time_s as $t | .stages | all(.compute_s + .tensor_comm_s + .pipeline_comm_s + .data_comm_s + .context_comm_s + .expert_comm_s + .bubble_s | . / $t - 1 | fabs < 1e-9)' "$BATS_TEST_TMPDIR/a.json"
+  "$PACELINE" simulate "${job[@]}" "${like[@]}" --site "$SITE" --slow n0g0=1.0001 --json >"$BATS_TEST_TMPDIR/slow.json"
+  jq -e --argjson t "$with" '[.. | .without_s? // empty | numbers] | length > 0 and all(. / $t - 1 | fabs < 1e-6)' "$BATS_TEST_TMPDIR/slow.json" || { jq . "$BATS_TEST_TMPDIR/slow.json" | grep -n without -A3; return 1; }
+  run -0 "$PACELINE" compare "$BATS_TEST_TMPDIR/a.json" "$BATS_TEST_TMPDIR/slow.json"
+  [[ $output == *"of it the site "*"x1."*"no physics"* ]]
   # another GPU, model and scale: the figures alone
   far=$("$PACELINE" simulate --platform dgx-h100:16 --model llama-3.1-70b --gbs 128 --strategy pp=4,dp=4,tmp=8,mbs=1 --framework nemo --site "$SITE" --json | jq .remains)
   jq -en --argjson r "$far" '($r.factor - 1 | fabs) < 0.01 and $r.likeness < 0.1' || { echo "$far"; return 1; }
