@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#define XXH_STATIC_LINKING_ONLY /* the state of a hash that comes in pieces, without malloc */
 #include <xxhash.h>
 
 void pl_digest_init(pl_digest *digest) {
@@ -12,15 +11,6 @@ void pl_digest_init(pl_digest *digest) {
 
 void pl_digest_bytes(pl_digest *digest, const void *bytes, size_t size) {
   digest->value = pl_hash_bytes(bytes, size, digest->value);
-}
-
-void pl_digest_pieces(pl_digest *digest, pl_digest_next *next, void *context) {
-  XXH64_state_t state;
-  const void *bytes;
-  XXH64_reset(&state, digest->value);
-  for (size_t size; (size = next(context, &bytes)) > 0;)
-    XXH64_update(&state, bytes, size);
-  digest->value = XXH64_digest(&state);
 }
 
 /* The terminating NUL is hashed too, so that "ab","c" and "a","bc" differ. */

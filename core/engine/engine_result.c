@@ -48,36 +48,18 @@ static bool sort_spans(pl_part_span **spans, uint32_t count, pl_arena *arena) {
   return true;
 }
 
-/* Starts of which there is no array. */
-typedef struct started {
-  const pl_engine *engine;
-  uint32_t next; /* task */
-  pl_ticks piece[512];
-} started;
-
-static size_t next_starts(void *context, const void **bytes) {
-  started *own = context;
-  uint32_t n = 0;
-  for (; n < sizeof own->piece / sizeof *own->piece && own->next < own->engine->graph->n_tasks; n++)
-    own->piece[n] = pl_engine_start(own->engine, own->next++);
-  *bytes = own->piece;
-  return n * sizeof *own->piece;
-}
-
-static void digest_starts(const pl_engine *engine, pl_digest *digest) {
-  started starts = {.engine = engine};
-  if (engine->start != NULL) {
-    pl_digest_bytes(digest, engine->start, engine->graph->n_tasks * sizeof *engine->start);
-  } else {
-    pl_digest_pieces(digest, next_starts, &starts);
-  }
+/* A sum, so that it may be added up in any order. */
+static uint64_t digest_dates(const pl_engine *engine) {
+  uint64_t sum = 0;
+  for (uint32_t task = 0; task < engine->graph->n_tasks; task++)
+    sum += pl_digest_summand(task, pl_hash_pair(pl_engine_start(engine, task), engine->finish[task]));
+  return sum;
 }
 
 static uint64_t digest_run(const pl_engine *engine, const int64_t *peaks) {
   pl_digest digest;
   pl_digest_init(&digest);
-  digest_starts(engine, &digest);
-  pl_digest_bytes(&digest, engine->finish, engine->graph->n_tasks * sizeof *engine->finish);
+  pl_digest_u64(&digest, digest_dates(engine));
   pl_digest_bytes(&digest, peaks, engine->graph->n_devices * sizeof *peaks);
   if (engine->drift != NULL) pl_digest_u64(&digest, engine->leaps.n_copies);
   for (uint32_t at = 0; at < engine->leaps.n * engine->leaps.n_islands; at++) {

@@ -3,6 +3,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <string.h>
 #include <cmocka.h>
 
 #include "core/base/digest.h"
@@ -55,39 +57,43 @@ static void text(void **state) {
   assert_string_equal(pl_digest_format(UINT64_MAX, buffer), "ffffffffffffffff");
 }
 
-typedef struct cutting {
-  const uint8_t *bytes;
-  size_t size, at, step;
-} cutting;
-
-static size_t next_piece(void *context, const void **bytes) {
-  cutting *own = context;
-  size_t left = own->size - own->at, size = left < own->step ? left : own->step;
-  *bytes = own->bytes + own->at;
-  own->at += size;
-  return size;
+/* Sums: of runs of up to a hundred pairs, one of which is another, two of which have changed places, or all of which
+ * are one place further. */
+static uint64_t sum_of(const int64_t (*pairs)[2], uint32_t n, uint32_t first) {
+  uint64_t sum = 0;
+  for (uint32_t at = n; at-- > 0;)
+    sum += pl_digest_summand(first + at, pl_hash_pair(pairs[at][0], pairs[at][1]));
+  return sum;
 }
 
-/* However the bytes are cut, and on top of what was hashed before. */
-static void pieces(void **state) {
+static void sums(void **state) {
   (void)state;
-  uint8_t bytes[1000];
-  for (size_t i = 0; i < sizeof bytes; i++)
-    bytes[i] = (uint8_t)(i * 37 + i / 256);
-  for (size_t size = 0; size <= sizeof bytes; size += 125)
-    for (size_t step = 1; step < 300; step += 41) {
-      pl_digest whole, cut;
-      pl_digest_init(&whole);
-      pl_digest_u64(&whole, 5);
-      cut = whole;
-      pl_digest_bytes(&whole, bytes, size);
-      pl_digest_pieces(&cut, next_piece, &(cutting){.bytes = bytes, .size = size, .step = step});
-      assert_true(whole.value == cut.value);
+  enum { MOST = 100 };
+  int64_t pairs[MOST][2];
+  for (uint32_t at = 0; at < MOST; at++) {
+    pairs[at][0] = at * 1000;
+    pairs[at][1] = at * 1000 + 1000;
+  }
+  for (uint32_t n = 2; n <= MOST; n++) {
+    uint64_t whole = sum_of(pairs, n, 0);
+    assert_true(whole != sum_of(pairs, n - 1, 0) && whole != sum_of(pairs, n, 1));
+    for (uint32_t at = 0; at + 1 < n; at++) {
+      pairs[at][1]++;
+      assert_true(whole != sum_of(pairs, n, 0));
+      pairs[at][1]--;
+      int64_t swap[2] = {pairs[at][0], pairs[at][1]};
+      memcpy(pairs[at], pairs[at + 1], sizeof swap);
+      memcpy(pairs[at + 1], swap, sizeof swap);
+      assert_true(whole != sum_of(pairs, n, 0));
+      memcpy(pairs[at + 1], pairs[at], sizeof swap);
+      memcpy(pairs[at], swap, sizeof swap);
     }
+    assert_true(whole == sum_of(pairs, n, 0));
+  }
 }
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(published_values), cmocka_unit_test(chaining),
-                                     cmocka_unit_test(doubles), cmocka_unit_test(text), cmocka_unit_test(pieces)};
+                                     cmocka_unit_test(doubles), cmocka_unit_test(text), cmocka_unit_test(sums)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
