@@ -96,7 +96,13 @@ static uint32_t start_transfer(pl_engine *engine, uint32_t task, pl_ticks now) {
 void pl_engine_start_task(pl_engine *engine, uint32_t task, pl_ticks now) {
   const pl_task *record = pl_engine_task(engine, task);
   uint32_t network_slot = PL_NONE;
-  if (engine->start != NULL) engine->start[task] = now;
+  if (engine->dates == NULL) {
+    engine->start[task] = now;
+  } else {
+    pl_dated *dated = pl_dates_at(engine->dates, task);
+    dated->start = now;
+    pl_running_note_start(engine, task, dated);
+  }
   if (engine->is_edge != NULL) engine->keep_is_due |= engine->is_edge[record - engine->tasks] != 0;
   if (record->memory != PL_NONE) take_memory(engine, record);
   if (record->kind == PL_TASK_TRANSFER) {
@@ -164,7 +170,7 @@ static bool explains_better(const pl_engine *engine, uint32_t task, uint32_t tha
 
 /* Whether `task`, which ends now, is what its successor waited for, and not the one that was so far. */
 static inline bool is_last(const pl_engine *engine, uint32_t task, uint32_t so_far, pl_ticks now) {
-  return so_far == PL_NONE || engine->finish[so_far] != now || explains_better(engine, task, so_far);
+  return so_far == PL_NONE || pl_engine_finish_of(engine, so_far) != now || explains_better(engine, task, so_far);
 }
 
 static inline void release(pl_engine *engine, uint32_t successor, uint32_t task, pl_ticks now) {
@@ -175,21 +181,22 @@ static inline void release(pl_engine *engine, uint32_t successor, uint32_t task,
   if (--wait->pending == 0) engine->ready[engine->n_ready++] = successor;
 }
 
-/* The same in a rolled graph. */
+/* The same in a rolled graph; without memory for the dates of the successor it never starts. */
 static inline void release_rolled(pl_engine *engine, uint32_t successor, uint32_t task, pl_ticks now) {
-  uint32_t *last = &engine->last[successor];
-  if (is_last(engine, task, *last, now)) *last = task;
-  if (++engine->finish[successor] < 0) return;
-  engine->finish[successor] = PL_TICKS_NEVER;
+  pl_dated *dated = pl_dates_touch(engine->dates, successor);
+  if (dated == NULL) return;
+  if (is_last(engine, task, dated->last, now)) dated->last = task;
+  if (++dated->finish < 0) return;
+  dated->finish = PL_TICKS_NEVER;
   engine->ready[engine->n_ready++] = successor;
 }
 
 static inline void release_successors(pl_engine *engine, const pl_task *record, uint32_t task, pl_ticks now) {
-  uint32_t end = record->first_successor + record->n_successors;
+  uint32_t end = record->first_successor + record->n_successors, row = (uint32_t)(record - engine->tasks);
   for (uint32_t at = record->first_successor; at < end; at++) {
     uint32_t successor = engine->successors[at];
-    if (engine->row_of != NULL) {
-      successor += pl_graph_roll_shift(&engine->graph->roll, (uint32_t)(record - engine->tasks), task, at);
+    if (engine->dates != NULL) {
+      successor += pl_graph_roll_shift(&engine->graph->roll, row, task, at);
       release_rolled(engine, successor, task, now);
       continue;
     }
@@ -209,7 +216,13 @@ static inline void count_event(pl_engine *engine, uint32_t task, bool ends) {
 
 static inline void complete(pl_engine *engine, uint32_t task, pl_ticks now) {
   const pl_task *record = pl_engine_task(engine, task);
-  engine->finish[task] = now;
+  if (engine->dates == NULL) {
+    engine->finish[task] = now;
+  } else {
+    pl_dated *dated = pl_dates_at(engine->dates, task);
+    pl_dates_finish(engine->dates, task, dated, now);
+    pl_running_note_finish(engine, task, dated);
+  }
   engine->makespan = now;
   engine->n_left--;
   count_event(engine, task, true);
@@ -255,11 +268,12 @@ static bool take_arrays(pl_engine *engine) {
   const pl_graph *graph = engine->graph;
   pl_arena *arena = engine->arena;
   size_t n_tasks = graph->n_tasks;
-  engine->finish = pl_arena_take(arena, n_tasks * sizeof *engine->finish, 64);
-  if (engine->row_of != NULL) {
-    engine->last = pl_arena_take(arena, n_tasks * sizeof *engine->last, 64);
+  if (pl_graph_is_rolled(graph)) {
+    engine->dates = pl_dates_take(graph, engine->options.sweeps_always, arena);
+    if (engine->dates == NULL || !pl_running_take(engine)) return false;
   } else {
     engine->start = pl_arena_take(arena, n_tasks * sizeof *engine->start, 64);
+    engine->finish = pl_arena_take(arena, n_tasks * sizeof *engine->finish, 64);
     engine->wait = pl_arena_take(arena, n_tasks * sizeof *engine->wait, 64);
   }
   /* In order, what is ready has its streams to itself. */
@@ -267,9 +281,7 @@ static bool take_arrays(pl_engine *engine) {
   engine->ready = pl_arena_take(arena, n_ready * sizeof *engine->ready, 64);
   engine->instant = pl_arena_take(arena, n_ready * sizeof *engine->instant, 64);
   engine->balance = pl_arena_take(arena, graph->n_devices * sizeof *engine->balance, 64);
-  bool has_waits = engine->last != NULL || (engine->start != NULL && engine->wait != NULL);
-  return has_waits && engine->finish != NULL && engine->ready != NULL && engine->instant != NULL &&
-         engine->balance != NULL;
+  return !arena->failed;
 }
 
 static bool take_spans(pl_engine *engine) {
@@ -298,20 +310,13 @@ static bool take_native(pl_engine *engine) {
 
 static void set_waits(pl_engine *engine) {
   const pl_graph *graph = engine->graph;
-  for (uint32_t task = 0; task < graph->n_tasks; task++) {
-    uint32_t pending = pl_graph_n_predecessors(graph, task);
-    if (engine->wait != NULL) {
-      engine->wait[task] = (pl_wait){.pending = pending, .last = PL_NONE};
-    } else {
-      engine->finish[task] = pending > 0 ? -(pl_ticks)pending : PL_TICKS_NEVER;
-      engine->last[task] = PL_NONE;
-    }
-  }
+  for (uint32_t task = 0; task < graph->n_tasks; task++)
+    engine->wait[task] = (pl_wait){.pending = pl_graph_n_predecessors(graph, task), .last = PL_NONE};
 }
 
 static void set_initial_state(pl_engine *engine) {
   const pl_graph *graph = engine->graph;
-  set_waits(engine);
+  if (engine->dates == NULL) set_waits(engine);
   for (uint32_t device = 0; device < graph->n_devices; device++)
     engine->balance[device] =
         (pl_balance){graph->devices[device].resident_bytes, graph->devices[device].resident_bytes};
@@ -321,13 +326,13 @@ static void set_initial_state(pl_engine *engine) {
 
 static pl_engine *take_engine(const pl_graph *graph, const pl_engine_options *options, const pl_engine_host *host,
                               void *host_data, pl_network *network, pl_arena *arena) {
-  PL_ASSERT(graph->roll.row_of == NULL || options == NULL || options->lanes == NULL); /* of tasks that share rows */
-  PL_ASSERT(graph->roll.row_of == NULL || graph->policy == PL_STREAMS_IN_ORDER);
+  PL_ASSERT(!pl_graph_is_rolled(graph) || options == NULL || options->lanes == NULL); /* of tasks that share rows */
+  PL_ASSERT(!pl_graph_is_rolled(graph) || (graph->policy == PL_STREAMS_IN_ORDER && host == NULL));
+  PL_ASSERT(!pl_graph_is_rolled(graph) || options == NULL || !options->record_parts);
   pl_engine *engine = PL_TAKE(arena, pl_engine, 1);
   if (engine == NULL) return NULL;
   engine->graph = graph;
   engine->tasks = graph->tasks;
-  engine->row_of = graph->roll.row_of;
   engine->successors = graph->successors;
   engine->arena = arena;
   engine->network = network;
@@ -353,9 +358,20 @@ pl_engine *pl_engine_take(const pl_graph *graph, const pl_engine_options *option
   return take_engine(graph, options, host, host_data, NULL, arena);
 }
 
+/* Those that wait for nothing. */
+static void list_first(pl_engine *engine) {
+  const pl_graph *graph = engine->graph;
+  for (uint32_t row = 0; row < pl_graph_n_rows(graph); row++) {
+    if (graph->n_predecessors[row] > 0) continue;
+    for (uint32_t k = 0; k < pl_graph_row_count(graph, row); k++) {
+      uint32_t task = pl_graph_row_task(graph, row, k);
+      if (engine->dates == NULL || pl_dates_touch(engine->dates, task) != NULL) engine->ready[engine->n_ready++] = task;
+    }
+  }
+}
+
 void pl_engine_begin(pl_engine *engine) {
-  for (uint32_t task = 0; task < engine->graph->n_tasks; task++)
-    if (pl_engine_pending(engine, task) == 0) engine->ready[engine->n_ready++] = task;
+  list_first(engine);
   pl_engine_flush(engine, 0);
 }
 
@@ -399,9 +415,11 @@ static void take_completions(pl_engine *engine, pl_ticks now) {
 
 static void run_native(pl_engine *engine) {
   if (engine->options.from == NULL || !pl_fork_go_on(engine)) pl_engine_begin(engine);
-  for (;;) {
+  for (pl_ticks before = 0;;) {
     pl_ticks now = pl_event_heap_next(&engine->heap);
     if (engine->network_next < now) now = engine->network_next;
+    if (now > before && engine->spent != NULL) pl_running_settle(engine);
+    before = now;
     if (now == PL_TICKS_NEVER) return;
     if (now >= PL_TICKS_MAX) { /* dates of what follows would all be the same */
       engine->makespan = PL_TICKS_MAX;

@@ -57,6 +57,7 @@ typedef struct pl_engine_options {
   bool drifts;           /* every lane may have a pace of its own; else the state of the whole run has to come back */
   bool plays_on;         /* tests: also when it is known that the state does not come back */
   uint64_t left_out;     /* tests: fields of the state (core/graph/run_state.h) that are not compared */
+  bool sweeps_always;    /* tests: dates of rolled graphs are forgotten as soon as they can be */
   /* Native loop only; NULL: begins at tick 0, and keeps nothing. `from` is of another graph, of which it is not known
    * whether its heads are alike; `heads` are those of this graph, and those that `keeps` was made with. */
   const struct pl_graph_heads *heads;
@@ -88,6 +89,13 @@ static inline uint64_t pl_leaps_weight(const pl_leaps *leaps, uint32_t task, pl_
     if (date > own[at].from && date <= own[at].to) weight += own[at].times;
   return weight;
 }
+
+/* What adds up over the tasks of a row of a rolled graph. */
+typedef struct pl_row_sums {
+  pl_ticks start, finish; /* modulo 2^64 */
+  uint64_t hash, summand; /* pl_hash_pair, pl_digest_summand of the dates */
+  uint32_t n;             /* that have finished */
+} pl_row_sums;
 
 /* One contiguous run of a part; only recorded on request. */
 typedef struct pl_part_span {
@@ -123,14 +131,14 @@ typedef struct pl_engine_result {
   pl_drift_doubt doubt; /* with `drifts`: why not */
   pl_leaps leaps;
   pl_ticks makespan;
-  /* Per task. Of a rolled graph `start` is NULL, and `causes` there: what each waited for last, PL_NONE = nothing
-   * (pl_engine_result_start). */
+  /* Per task. Of a rolled graph NULL, for dates are not kept, and `rows` is there. */
   const pl_ticks *start, *finish;
-  const uint32_t *causes;
+  const pl_row_sums *rows;        /* per row of the graph */
   const int64_t *peak_bytes;      /* per graph device, resident included */
   const pl_part_span *part_spans; /* ordered by (start, task, part, member); NULL unless asked for */
   uint32_t n_part_spans;
   uint64_t n_events;     /* completions handled */
+  uint32_t n_dates;      /* of a rolled graph: tasks whose dates were kept at a time, at most */
   uint32_t n_taken_over; /* tasks that had finished where the run went on from another one */
   uint64_t digest;       /* over (start, finish) of every task and the peaks */
   /* How the makespan is spent on the compute stream of each graph device; row-major [n_devices][PL_CATEGORY_COUNT],
@@ -152,11 +160,6 @@ typedef struct pl_engine_result {
   const pl_charge *charges;
   uint32_t n_charges;
 } pl_engine_result;
-
-static inline pl_ticks pl_engine_result_start(const pl_engine_result *result, uint32_t task) {
-  if (result->start != NULL) return result->start[task];
-  return result->causes[task] == PL_NONE ? 0 : result->finish[result->causes[task]];
-}
 
 /* Runs `graph` on `network` (made for graph->transfers; NULL is allowed when the graph has no transfer). The result's
  * arrays are taken from `arena`. Cost O((tasks + edges) log tasks) plus the network's. Fails only on lack of memory or

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "core/engine/engine_state.h"
+#include "core/engine/engine_fork_rolled.h"
 
 /* Of an island whose state has come back, or will not. */
 typedef struct kept_island {
@@ -21,10 +21,10 @@ struct pl_engine_fork {
   uint64_t n_events;
   uint32_t n_finished;
   /* Per task, as the engine has them. */
-  pl_ticks *start, *finish; /* finish PL_TICKS_NEVER or below 0: has not finished */
+  pl_ticks *start, *finish; /* finish PL_TICKS_NEVER: has not finished */
   pl_wait *wait;
-  uint32_t *last;
-  pl_balance *balance; /* per device */
+  pl_rolled_kept *rolled; /* instead, of rolled graphs */
+  pl_balance *balance;    /* per device */
   pl_event *timers;
   uint32_t n_timers;
   pl_under_way_list flows;
@@ -92,11 +92,11 @@ static void *copied(pl_arena *arena, const void *from, size_t size) {
 
 static void keep_dates(const pl_engine *engine, pl_engine_fork *fork) {
   size_t n = engine->graph->n_tasks;
-  fork->finish = copied(engine->arena, engine->finish, n * sizeof *fork->finish);
-  if (engine->wait == NULL) { /* a finish says there how many a task waits for, or that it runs */
-    fork->last = copied(engine->arena, engine->last, n * sizeof *fork->last);
+  if (engine->dates != NULL) {
+    fork->rolled = pl_rolled_keep(engine, fork->of.graph);
     return;
   }
+  fork->finish = copied(engine->arena, engine->finish, n * sizeof *fork->finish);
   fork->start = copied(engine->arena, engine->start, n * sizeof *fork->start);
   fork->wait = copied(engine->arena, engine->wait, n * sizeof *fork->wait);
   if (engine->arena->failed) return;
@@ -172,14 +172,14 @@ static uint32_t moved(const moving *own, uint32_t task) {
 
 /* What has finished leads to no tail: it would have been touched. */
 static bool edges_are_ahead(const moving *own) {
-  const pl_graph *graph = own->engine->graph;
   for (uint32_t lane = 0; lane < own->to->n_lanes; lane++) {
     const pl_lane_head *from = &own->from->lanes[lane], *to = &own->to->lanes[lane];
     for (uint32_t row = to->first_row; row < to->end_row; row++) {
       if (own->to->is_edge[row] == 0) continue;
-      uint32_t first = graph->roll.row_of == NULL ? row : graph->roll.tasks[row].first; /* its first to finish */
-      pl_ticks finish = own->fork->finish[first - to->first + from->first];
-      if (finish >= 0 && finish != PL_TICKS_NEVER) return false;
+      uint32_t there = row - to->first_row + from->first_row;
+      if (own->fork->rolled != NULL ? pl_rolled_has_finished(own->fork->rolled, there)
+                                    : own->fork->finish[there] != PL_TICKS_NEVER)
+        return false;
     }
   }
   return true;
@@ -198,15 +198,14 @@ static bool islands_are_alike(const moving *own) {
 static void move_dates(moving *own) {
   pl_engine *engine = own->engine;
   const pl_engine_fork *fork = own->fork;
+  if (fork->rolled != NULL) {
+    pl_rolled_move(engine, fork->rolled, own->from, own->to);
+    return;
+  }
   for (uint32_t lane = 0; lane < own->to->n_lanes; lane++) {
     uint32_t from = own->from->lanes[lane].first, to = own->to->lanes[lane].first;
     uint32_t n = own->to->lanes[lane].end - to;
     memcpy(&engine->finish[to], &fork->finish[from], n * sizeof *engine->finish);
-    if (engine->wait == NULL) {
-      for (uint32_t at = 0; at < n; at++)
-        engine->last[to + at] = moved(own, fork->last[from + at]);
-      continue;
-    }
     memcpy(&engine->start[to], &fork->start[from], n * sizeof *engine->start);
     for (uint32_t at = 0; at < n; at++)
       engine->wait[to + at] =
@@ -236,7 +235,7 @@ static void move_timers(moving *own) {
 
 /* Devices that a run could not disturb know nothing of what runs on them; all that runs is said anew. */
 static void note_running(pl_engine *engine, uint32_t task) {
-  uint32_t row = pl_graph_row(engine->graph, task);
+  uint32_t row = pl_engine_row(engine, task);
   const pl_task *record = &engine->tasks[row];
   if ((engine->overlap->concerns[row] & PL_CONCERN_WORK) == 0) return;
   for (uint32_t member = 0; member < record->n_streams; member++) {
@@ -348,11 +347,15 @@ bool pl_fork_go_on(pl_engine *engine) {
   const pl_transfer_table *table = &engine->graph->transfers;
   const pl_headed_graph here = {engine->graph, heads, table->link_capacity_Bps, table->link_policy};
   if (!fork->is_kept || engine->streams != NULL || engine->spans != NULL || engine->options.drifts ||
-      fork->has_overlap != (engine->overlap != NULL) || !islands_are_alike(&own))
+      fork->has_overlap != (engine->overlap != NULL) || !islands_are_alike(&own) ||
+      (fork->rolled != NULL) != (engine->dates != NULL))
+    return false;
+  if (fork->rolled != NULL && (fork->rolled->spent.account.charges != NULL) != engine->options.record_charges)
     return false;
   if (engine->network == NULL ? fork->flows.n > 0 : !shares_network(engine, fork)) return false;
   if (!pl_graph_heads_alike(&fork->of, &here, engine->arena) || !edges_are_ahead(&own)) return false;
   move_dates(&own);
+  if (engine->arena->failed) return true; /* which the engine says in the end */
   move_timers(&own);
   if (engine->overlap != NULL) move_overlap(&own);
   if (engine->watch != NULL) move_watch(&own);

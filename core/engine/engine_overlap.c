@@ -100,7 +100,7 @@ static void note_exchange(pl_engine *engine, const pl_task *record, uint32_t tas
 }
 
 void pl_overlap_note_start(pl_engine *engine, uint32_t task, uint32_t network_slot) {
-  uint32_t row = pl_graph_row(engine->graph, task);
+  uint32_t row = pl_engine_row(engine, task);
   const pl_task *record = &engine->tasks[row];
   uint8_t concerns = engine->overlap->concerns[row];
   if ((concerns & PL_CONCERN_WORK) != 0) note_work_start(engine, record, task);
@@ -110,7 +110,7 @@ void pl_overlap_note_start(pl_engine *engine, uint32_t task, uint32_t network_sl
 }
 
 void pl_overlap_note_finish(pl_engine *engine, uint32_t task) {
-  uint32_t row = pl_graph_row(engine->graph, task);
+  uint32_t row = pl_engine_row(engine, task);
   const pl_task *record = &engine->tasks[row];
   const uint32_t *streams = pl_task_streams(engine, record);
   pl_overlap *overlap = engine->overlap;

@@ -14,7 +14,7 @@ static pl_code report_stuck(const pl_engine *engine, pl_error *error) {
   if (stuck == engine->graph->n_tasks)
     return pl_fail(error, PL_BAD_INPUT, "%u tasks were started and never ended: a transfer without progress",
                    engine->n_left);
-  const pl_task *task = pl_engine_task(engine, stuck);
+  const pl_task *task = pl_graph_task(engine->graph, stuck);
   return pl_fail(error, PL_BAD_INPUT,
                  "%u tasks can never start or end, among them task %u (%s), which waits for %u others", engine->n_left,
                  stuck, task->label == PL_NONE ? "unnamed" : engine->graph->names[task->label],
@@ -51,7 +51,9 @@ static bool sort_spans(pl_part_span **spans, uint32_t count, pl_arena *arena) {
 /* A sum, so that it may be added up in any order. */
 static uint64_t digest_dates(const pl_engine *engine) {
   uint64_t sum = 0;
-  for (uint32_t task = 0; task < engine->graph->n_tasks; task++)
+  for (uint32_t row = 0; engine->dates != NULL && row < pl_graph_n_rows(engine->graph); row++)
+    sum += engine->dates->sums[row].summand;
+  for (uint32_t task = 0; engine->dates == NULL && task < engine->graph->n_tasks; task++)
     sum += pl_digest_summand(task, pl_hash_pair(pl_engine_start(engine, task), engine->finish[task]));
   return sum;
 }
@@ -112,7 +114,8 @@ static pl_code account(pl_engine *engine, pl_engine_result *result, pl_error *er
   pl_ticks *idle = PL_TAKE(engine->arena, pl_ticks, n_devices);
   pl_charges charges = {.charges = NULL};
   if (spent == NULL || idle == NULL ||
-      !pl_engine_account(engine, result->makespan, spent, idle, engine->options.record_charges ? &charges : NULL))
+      !(engine->dates == NULL ? pl_engine_account : pl_running_finish)(
+          engine, result->makespan, spent, idle, engine->options.record_charges ? &charges : NULL))
     return report_memory(error);
   result->spent = spent;
   result->idle = idle;
@@ -148,7 +151,10 @@ pl_code pl_engine_finish(pl_engine *engine, pl_engine_result *result, pl_error *
     return pl_fail_memory(error, "the parts of a timeline");
   result->leaps = engine->leaps;
   result->start = engine->start;
-  result->causes = engine->last;
+  if (engine->dates != NULL) {
+    result->rows = engine->dates->sums;
+    result->n_dates = engine->dates->n_most * PL_DATES_PAGE;
+  }
   result->finish = engine->finish;
   result->peak_bytes = peaks;
   result->part_spans = engine->spans;

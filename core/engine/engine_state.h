@@ -4,15 +4,15 @@
  *
  * What every task touches is in the graph's packed task record (48 bytes), pl_wait (8 bytes) and one start and one
  * finish; all else is per stream or per device and stays in the first-level cache. Of a rolled graph, whose tasks may
- * be millions, a task has 16 bytes: which of the few records is its own, what it waited for, and its finish, which as
- * long as it waits is how many it waits for. It started when what it waited for last had finished. Tasks under way have
- * no record of their own: a stream runs one task at a time, so the slot of a task in the event heap is its first
- * stream, and only tasks without a stream borrow one of the slots behind those.
+ * be millions, dates are kept as long as somebody looks at them (core/engine/engine_dates.h), and accounts are made
+ * while the run goes on. Tasks under way have no record of their own: a stream runs one task at a time, so the slot of
+ * a task in the event heap is its first stream, and only tasks without a stream borrow one of the slots behind those.
  */
 #ifndef PL_CORE_ENGINE_STATE_H
 #define PL_CORE_ENGINE_STATE_H
 
 #include "core/engine/engine.h"
+#include "core/engine/engine_dates.h"
 #include "core/engine/engine_drift.h"
 #include "core/engine/engine_watch.h"
 #include "core/engine/event_heap.h"
@@ -105,16 +105,15 @@ typedef struct pl_ready_streams {
 
 struct pl_engine {
   const pl_graph *graph;
-  const pl_task *tasks;   /* rows */
-  const uint32_t *row_of; /* per task; NULL: the graph is not rolled */
+  const pl_task *tasks; /* rows */
   const uint32_t *successors;
-  pl_ticks *start, *finish;     /* start NULL: the graph is rolled */
-  pl_wait *wait;                /* NULL likewise ... */
-  uint32_t *last;               /* ... and this is there: pl_wait.last. The finish of a task that waits is minus what
-                                   pl_wait.pending would be, that of one that runs PL_TICKS_NEVER */
-  pl_balance *balance;          /* per device */
-  uint32_t *ready, n_ready;     /* became ready in this round */
-  uint32_t *instant, n_instant; /* tasks of no duration that were started in this round */
+  pl_ticks *start, *finish;         /* per task; NULL where the graph is rolled ... */
+  pl_wait *wait;                    /* ... likewise ... */
+  pl_dates *dates;                  /* ... and these are there ... */
+  struct pl_running_account *spent; /* ... and this */
+  pl_balance *balance;              /* per device */
+  uint32_t *ready, n_ready;         /* became ready in this round */
+  uint32_t *instant, n_instant;     /* tasks of no duration that were started in this round */
   uint32_t n_left;
   bool sorts_ready; /* the order of starts inside a round can be seen */
   bool is_native;
@@ -148,30 +147,47 @@ static inline pl_ticks pl_later(pl_ticks now, pl_ticks ticks) {
   return pl_ticks_sum(now, ticks);
 }
 
+/* What follows is asked, of rolled graphs, of tasks whose dates are kept. */
+static inline uint32_t pl_engine_row(const pl_engine *engine, uint32_t task) {
+  return engine->dates == NULL ? task : pl_dates_at(engine->dates, task)->row;
+}
+
 static inline const pl_task *pl_engine_task(const pl_engine *engine, uint32_t task) {
-  return &engine->tasks[engine->row_of == NULL ? task : engine->row_of[task]];
+  return &engine->tasks[pl_engine_row(engine, task)];
 }
 
 /* What a task that has started waited for last; PL_NONE: nothing. */
 static inline uint32_t pl_engine_cause(const pl_engine *engine, uint32_t task) {
-  return engine->wait != NULL ? engine->wait[task].last : engine->last[task];
+  return engine->dates == NULL ? engine->wait[task].last : pl_dates_at(engine->dates, task)->last;
 }
 
-/* When it started: streams in order keep none waiting that all others have let go. */
 static inline pl_ticks pl_engine_start(const pl_engine *engine, uint32_t task) {
-  if (engine->start != NULL) return engine->start[task];
-  return engine->last[task] == PL_NONE ? 0 : engine->finish[engine->last[task]];
+  return engine->dates == NULL ? engine->start[task] : pl_dates_at(engine->dates, task)->start;
 }
 
-/* How many a task waits for. */
+static inline pl_ticks pl_engine_finish_of(const pl_engine *engine, uint32_t task) {
+  return engine->dates == NULL ? engine->finish[task] : pl_dates_at(engine->dates, task)->finish;
+}
+
+/* How many a task waits for; of any. */
 static inline uint32_t pl_engine_pending(const pl_engine *engine, uint32_t task) {
-  if (engine->wait != NULL) return engine->wait[task].pending;
-  return engine->finish[task] < 0 ? (uint32_t)-engine->finish[task] : 0;
+  return engine->dates == NULL ? engine->wait[task].pending : pl_dates_pending(engine->dates, task);
 }
 
 static inline const uint32_t *pl_task_streams(const pl_engine *engine, const pl_task *task) {
   return engine->graph->task_streams + task->first_stream;
 }
+
+/* Ticks in which compute streams stood still, by the communication they are accounted for. */
+enum { PL_RECENT_CHARGES = 8 };
+
+typedef struct pl_charges {
+  pl_charge *charges;
+  uint32_t n, capacity;
+  uint32_t (*recent)[PL_RECENT_CHARGES]; /* per device, by row: entry + 1, which the next task of the row adds to */
+  /* Of rolled graphs instead, so that there is one of a row and device: entry + 1 by row, and by entry of the next. */
+  uint32_t *of_row, *next, next_capacity;
+} pl_charges;
 
 /* Ascending; for the short lists of one tick. */
 void pl_sort_tasks(uint32_t *tasks, uint32_t count);
@@ -268,18 +284,18 @@ void pl_fork_keep(pl_engine *engine, pl_ticks now);
 /* In place of the beginning, from engine->options.from. False: it is of no use, and nothing was done. */
 bool pl_fork_go_on(pl_engine *engine);
 
-/* ---- engine_spent.c ---- */
-enum { PL_RECENT_CHARGES = 8 };
-
-typedef struct pl_charges {
-  pl_charge *charges;
-  uint32_t n, capacity;
-  uint32_t (*recent)[PL_RECENT_CHARGES]; /* per device, by row: entry + 1, which the next task of the row adds to */
-} pl_charges;
-
+/* ---- engine_spent.c, engine_running.c ---- */
 /* spent: [n_devices][PL_CATEGORY_COUNT] and idle: [n_devices], zeroed. False: no memory. `charges` NULL: not asked for.
  */
-bool pl_engine_account(const pl_engine *engine, pl_ticks makespan, pl_ticks *spent, pl_ticks *idle,
-                       pl_charges *charges);
+bool pl_engine_account(pl_engine *engine, pl_ticks makespan, pl_ticks *spent, pl_ticks *idle, pl_charges *charges);
+
+/* Where the time goes, found out while the run goes on; needs engine->dates. All but take need engine->spent. */
+bool pl_running_take(pl_engine *engine);
+void pl_running_note_start(pl_engine *engine, uint32_t task, const pl_dated *dated);
+void pl_running_note_finish(pl_engine *engine, uint32_t task, const pl_dated *dated);
+/* The clock moves: all of the tick before is known. Forgets dates that nobody will look at. */
+void pl_running_settle(pl_engine *engine);
+/* The run is over; arguments as above. */
+bool pl_running_finish(pl_engine *engine, pl_ticks makespan, pl_ticks *spent, pl_ticks *idle, pl_charges *charges);
 
 #endif

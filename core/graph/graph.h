@@ -41,6 +41,7 @@
 #include "core/base/status.h"
 #include "core/base/ticks.h"
 #include "core/cluster/cluster.h"
+#include "core/cluster/lanes.h"
 #include "core/cluster/transfer.h"
 
 /* Categories of the reports. */
@@ -152,9 +153,24 @@ typedef struct pl_row_tasks {
   uint32_t first, stride, n;
 } pl_row_tasks;
 
+/* Of a lane of a rolled graph: the rows [repeated, repeated + n_period) of a phase come 1 + n_more times in a row. */
+typedef struct pl_rolled_phase {
+  uint32_t from, to; /* rows of the phase */
+  uint32_t repeated, n_period;
+} pl_rolled_phase;
+
+/* Consecutive rows that make consecutive tasks. */
+typedef struct pl_rolled_lane {
+  uint32_t first_row, end_row;
+  uint32_t first_task;
+  pl_rolled_phase phases[PL_LANE_PHASES];
+} pl_rolled_lane;
+
 /* Only in rolled graphs. */
 typedef struct pl_graph_rows {
-  const uint32_t *row_of;    /* per task */
+  const pl_rolled_lane *lanes; /* in the order of their rows and tasks */
+  uint32_t n_lanes, n_more;
+  int n_phases;
   const pl_row_tasks *tasks; /* per row */
   uint32_t n_rows;
   const uint32_t *skews; /* beside `successors`: the k-th task of the row has a distance of k times that more */
@@ -165,8 +181,8 @@ typedef struct pl_graph_rows {
 typedef struct pl_graph {
   const pl_task *tasks; /* rows */
   uint32_t n_tasks;
-  /* row_of NULL: not rolled, and the rows are the tasks. Else successor_offset is NULL, n_predecessors is per row, and
-   * a successor is told by its distance from the task, modulo 2^32. */
+  /* Without lanes: not rolled, and the rows are the tasks. Else successor_offset is NULL, n_predecessors is per row,
+   * and a successor is told by its distance from the task, modulo 2^32. */
   pl_graph_rows roll;
   const uint32_t *successor_offset; /* n_tasks + 1 */
   const uint32_t *successors;
@@ -194,8 +210,16 @@ typedef struct pl_graph {
   pl_stream_policy policy;
 } pl_graph;
 
+static inline bool pl_graph_is_rolled(const pl_graph *graph) {
+  return graph->roll.lanes != NULL;
+}
+
+/* Of a rolled graph: the row of `task`, and how many tasks from it on have consecutive rows. O(log lanes). */
+uint32_t pl_graph_rolled_row(const pl_graph_rows *roll, uint32_t task, uint32_t *n_consecutive);
+
 static inline uint32_t pl_graph_row(const pl_graph *graph, uint32_t task) {
-  return graph->roll.row_of == NULL ? task : graph->roll.row_of[task];
+  uint32_t n;
+  return pl_graph_is_rolled(graph) ? pl_graph_rolled_row(&graph->roll, task, &n) : task;
 }
 
 static inline const pl_task *pl_graph_task(const pl_graph *graph, uint32_t task) {
@@ -203,12 +227,17 @@ static inline const pl_task *pl_graph_task(const pl_graph *graph, uint32_t task)
 }
 
 static inline uint32_t pl_graph_n_rows(const pl_graph *graph) {
-  return graph->roll.row_of == NULL ? graph->n_tasks : graph->roll.n_rows;
+  return pl_graph_is_rolled(graph) ? graph->roll.n_rows : graph->n_tasks;
 }
 
 /* How many tasks share a row. */
 static inline uint32_t pl_graph_row_count(const pl_graph *graph, uint32_t row) {
-  return graph->roll.row_of == NULL ? 1 : graph->roll.tasks[row].n;
+  return pl_graph_is_rolled(graph) ? graph->roll.tasks[row].n : 1;
+}
+
+/* The k-th of them. */
+static inline uint32_t pl_graph_row_task(const pl_graph *graph, uint32_t row, uint32_t k) {
+  return pl_graph_is_rolled(graph) ? graph->roll.tasks[row].first + k * graph->roll.tasks[row].stride : row;
 }
 
 static inline uint32_t pl_graph_n_predecessors(const pl_graph *graph, uint32_t task) {
@@ -224,7 +253,7 @@ static inline uint32_t pl_graph_roll_shift(const pl_graph_rows *roll, uint32_t r
 /* The `which`-th successor of a task. */
 static inline uint32_t pl_graph_successor(const pl_graph *graph, uint32_t task, uint32_t which) {
   uint32_t row = pl_graph_row(graph, task), at = graph->tasks[row].first_successor + which;
-  if (graph->roll.row_of == NULL) return graph->successors[at];
+  if (!pl_graph_is_rolled(graph)) return graph->successors[at];
   return graph->successors[at] + pl_graph_roll_shift(&graph->roll, row, task, at);
 }
 

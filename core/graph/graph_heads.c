@@ -6,7 +6,7 @@
 /* ---- heads ---- */
 
 static uint32_t first_task(const pl_graph *graph, uint32_t row) {
-  return graph->roll.row_of == NULL ? row : graph->roll.tasks[row].first;
+  return pl_graph_is_rolled(graph) ? graph->roll.tasks[row].first : row;
 }
 
 /* Tails are not rolled, so that they are as long in tasks as in rows. */
@@ -37,7 +37,7 @@ static bool place_lanes(const pl_graph *graph, const pl_lanes *lanes, const uint
 /* The `which`-th successor of the last task of a row; of tails, that of any other would be one, too. */
 static uint32_t last_successor(const pl_graph *graph, uint32_t row, uint32_t which) {
   uint32_t task = row;
-  if (graph->roll.row_of != NULL) {
+  if (pl_graph_is_rolled(graph)) {
     const pl_row_tasks *tasks = &graph->roll.tasks[row];
     task = tasks->first + (tasks->n - 1) * tasks->stride;
   }
@@ -49,7 +49,7 @@ static bool is_of_tail(const pl_graph *graph, const pl_graph_heads *heads, uint3
 }
 
 static bool leads_to_tail(const pl_graph *graph, const pl_graph_heads *heads, uint32_t row) {
-  if (graph->roll.row_of == NULL) {
+  if (!pl_graph_is_rolled(graph)) {
     const uint32_t *next = &graph->successors[graph->tasks[row].first_successor];
     for (uint32_t which = 0; which < graph->tasks[row].n_successors; which++)
       if (next[which] >= heads->lanes[heads->lane_of[next[which]]].end) return true;
@@ -193,11 +193,11 @@ static uint32_t next_of_head(const pl_graph *graph, const pl_graph_heads *heads,
 }
 
 static uint32_t skew_of(const pl_graph *graph, uint32_t row, uint32_t which) {
-  return graph->roll.row_of == NULL ? 0 : graph->roll.skews[graph->tasks[row].first_successor + which];
+  return pl_graph_is_rolled(graph) ? graph->roll.skews[graph->tasks[row].first_successor + which] : 0;
 }
 
 static bool have_like_successors(const comparing *own, uint32_t a, uint32_t b) {
-  if ((own->of_a->is_edge[a] | own->of_b->is_edge[b]) == 0 && own->a->roll.row_of == NULL)
+  if ((own->of_a->is_edge[a] | own->of_b->is_edge[b]) == 0 && !pl_graph_is_rolled(own->a))
     return have_equal_successors(own, &own->a->tasks[a], &own->b->tasks[b]);
   for (uint32_t at_a = 0, at_b = 0;; at_a++, at_b++) {
     uint32_t next_a = next_of_head(own->a, own->of_a, a, &at_a), next_b = next_of_head(own->b, own->of_b, b, &at_b);
@@ -209,7 +209,7 @@ static bool have_like_successors(const comparing *own, uint32_t a, uint32_t b) {
 }
 
 static bool have_like_tasks(const comparing *own, uint32_t lane, uint32_t a, uint32_t b) {
-  if (own->a->roll.row_of == NULL) return true;
+  if (!pl_graph_is_rolled(own->a)) return true;
   const pl_row_tasks *tasks_a = &own->a->roll.tasks[a], *tasks_b = &own->b->roll.tasks[b];
   return tasks_a->n == tasks_b->n && tasks_a->stride == tasks_b->stride &&
          tasks_a->first - own->of_a->lanes[lane].first == tasks_b->first - own->of_b->lanes[lane].first;
@@ -278,7 +278,7 @@ static void map_streams(comparing *own) {
 bool pl_graph_heads_alike(const pl_headed_graph *a, const pl_headed_graph *b, pl_arena *arena) {
   comparing own = {.a = a->graph, .b = b->graph, .of_a = a->heads, .of_b = b->heads};
   if (own.a->policy != own.b->policy || own.of_a->n_lanes != own.of_b->n_lanes ||
-      (own.a->roll.row_of == NULL) != (own.b->roll.row_of == NULL) || !are_devices_alike(own.a, own.b) ||
+      pl_graph_is_rolled(own.a) != pl_graph_is_rolled(own.b) || !are_devices_alike(own.a, own.b) ||
       !are_links_alike(a, b))
     return false;
   pl_arena_mark mark = pl_arena_mark_here(arena);

@@ -11,47 +11,36 @@ enum { FEWEST_PERIODS = 3 };
 
 typedef enum side { BEFORE = 0, REPEATED, BEHIND } side;
 
-typedef struct rolled_phase {
-  uint32_t from, to;           /* rows of the phase in the short graph */
-  uint32_t repeated, n_period; /* first row of the repeated period, and how many it has */
-} rolled_phase;
-
-typedef struct rolled_lane {
-  uint32_t first_row, end_row;
-  uint32_t first_task; /* in the rolled graph */
-  rolled_phase phases[PL_LANE_PHASES];
-} rolled_lane;
-
 typedef struct rolling {
   const pl_graph *graph;
   const pl_lanes *lanes;
   uint32_t n_more;
   pl_arena *arena;
-  rolled_lane *rolled;
+  pl_rolled_lane *rolled;
   uint32_t *lane_of; /* per row */
-  uint32_t *row_of, n_tasks;
+  uint32_t n_tasks;
   pl_row_tasks *tasks;
   uint32_t *distances, *skews;
   bool is_skew;
 } rolling;
 
-static side side_of(const rolled_phase *phase, uint32_t row) {
+static side side_of(const pl_rolled_phase *phase, uint32_t row) {
   if (row < phase->repeated) return BEFORE;
   return row < phase->repeated + phase->n_period ? REPEATED : BEHIND;
 }
 
 /* ---- lanes ---- */
 
-static bool find_phase(const rolling *own, uint32_t lane, int p, rolled_phase *phase) {
+static bool find_phase(const rolling *own, uint32_t lane, int p, pl_rolled_phase *phase) {
   const pl_lane_phase *steps = &own->lanes->lanes[lane].phases[p];
   const uint32_t *first_task = own->lanes->first_task + own->lanes->lanes[lane].first;
   uint32_t period = own->lanes->period[p], n_periods = period == 0 ? 0 : (steps->to - steps->from) / period;
   if (n_periods < FEWEST_PERIODS) return false;
   uint32_t step = steps->from + (n_periods - 1) / 2 * period;
-  *phase = (rolled_phase){.from = first_task[steps->from],
-                          .to = first_task[steps->to],
-                          .repeated = first_task[step],
-                          .n_period = first_task[step + period] - first_task[step]};
+  *phase = (pl_rolled_phase){.from = first_task[steps->from],
+                             .to = first_task[steps->to],
+                             .repeated = first_task[step],
+                             .n_period = first_task[step + period] - first_task[step]};
   return phase->n_period > 0 && first_task[step + 2 * period] - first_task[step + period] == phase->n_period;
 }
 
@@ -59,9 +48,9 @@ static bool find_phase(const rolling *own, uint32_t lane, int p, rolled_phase *p
 static bool find_lanes(rolling *own) {
   uint64_t n_tasks = 0;
   for (uint32_t lane = 0; lane < own->lanes->n_lanes; lane++) {
-    rolled_lane *rolled = &own->rolled[lane];
+    pl_rolled_lane *rolled = &own->rolled[lane];
     pl_lane_tasks rows = pl_lanes_tasks(own->lanes, lane);
-    *rolled = (rolled_lane){.first_row = rows.first, .end_row = rows.end, .first_task = (uint32_t)n_tasks};
+    *rolled = (pl_rolled_lane){.first_row = rows.first, .end_row = rows.end, .first_task = (uint32_t)n_tasks};
     n_tasks += rows.end - rows.first;
     for (int p = 0; p < own->lanes->n_phases; p++) {
       if (!find_phase(own, lane, p, &rolled->phases[p])) return false;
@@ -77,29 +66,9 @@ static bool find_lanes(rolling *own) {
 
 /* ---- tasks ---- */
 
-/* The rows [from, to), once. */
-static uint32_t put_rows(rolling *own, uint32_t task, uint32_t from, uint32_t to) {
-  for (uint32_t row = from; row < to; row++)
-    own->row_of[task++] = row;
-  return task;
-}
-
-static void put_lane(rolling *own, const rolled_lane *lane) {
-  uint32_t task = lane->first_task, row = lane->first_row;
-  for (int p = 0; p < own->lanes->n_phases; p++) {
-    const rolled_phase *phase = &lane->phases[p];
-    uint32_t end = phase->repeated + phase->n_period;
-    task = put_rows(own, task, row, phase->repeated);
-    for (uint32_t times = 0; times <= own->n_more; times++)
-      task = put_rows(own, task, phase->repeated, end);
-    row = end;
-  }
-  put_rows(own, task, row, lane->end_row);
-}
-
 /* The task of `row` that is shifted as the k-th of `like` is. */
 static uint32_t task_of(const rolling *own, uint32_t row, uint32_t like, uint32_t k) {
-  const rolled_lane *lane = &own->rolled[own->lane_of[row]], *other = &own->rolled[own->lane_of[like]];
+  const pl_rolled_lane *lane = &own->rolled[own->lane_of[row]], *other = &own->rolled[own->lane_of[like]];
   uint32_t task = lane->first_task + (row - lane->first_row);
   for (int p = 0; p < own->lanes->n_phases; p++) {
     side where = side_of(&other->phases[p], like);
@@ -109,7 +78,7 @@ static uint32_t task_of(const rolling *own, uint32_t row, uint32_t like, uint32_
 }
 
 static pl_row_tasks tasks_of(const rolling *own, uint32_t row) {
-  const rolled_lane *lane = &own->rolled[own->lane_of[row]];
+  const pl_rolled_lane *lane = &own->rolled[own->lane_of[row]];
   pl_row_tasks tasks = {.first = task_of(own, row, row, 0), .stride = 1, .n = 1};
   for (int p = 0; p < own->lanes->n_phases; p++)
     if (side_of(&lane->phases[p], row) == REPEATED) {
@@ -124,7 +93,7 @@ static pl_row_tasks tasks_of(const rolling *own, uint32_t row) {
 /* Whether a task that is shifted as `row` is may have an edge with `other`: on either side of what is put in, lists are
  * those of the short graph up to the end of the phase, and from its beginning on. */
 static bool may_meet(const rolling *own, uint32_t row, uint32_t other) {
-  const rolled_lane *lane = &own->rolled[own->lane_of[row]], *there = &own->rolled[own->lane_of[other]];
+  const pl_rolled_lane *lane = &own->rolled[own->lane_of[row]], *there = &own->rolled[own->lane_of[other]];
   for (int p = 0; p < own->lanes->n_phases; p++) {
     side where = side_of(&lane->phases[p], row);
     if (where != BEHIND && other >= there->phases[p].to) return false;
@@ -167,7 +136,7 @@ static bool put_successors(rolling *own, uint32_t row) {
 
 static bool take_arrays(rolling *own) {
   const pl_graph *graph = own->graph;
-  own->rolled = PL_TAKE(own->arena, rolled_lane, own->lanes->n_lanes);
+  own->rolled = PL_TAKE(own->arena, pl_rolled_lane, own->lanes->n_lanes);
   own->lane_of = pl_arena_take(own->arena, graph->n_tasks * sizeof(uint32_t), _Alignof(uint32_t));
   own->tasks = pl_arena_take(own->arena, graph->n_tasks * sizeof *own->tasks, _Alignof(pl_row_tasks));
   own->distances = pl_arena_take(own->arena, graph->n_edges * sizeof(uint32_t), _Alignof(uint32_t));
@@ -190,12 +159,8 @@ static void count(const rolling *own, pl_graph *rolled) {
 
 bool pl_graph_roll(const pl_graph *graph, const pl_lanes *lanes, uint64_t n_more, pl_arena *arena, pl_graph *rolled) {
   rolling own = {.graph = graph, .lanes = lanes, .n_more = (uint32_t)n_more, .arena = arena};
-  PL_ASSERT(graph->roll.row_of == NULL);
+  PL_ASSERT(!pl_graph_is_rolled(graph));
   if (lanes->n_phases == 0 || n_more >= PL_NONE || !take_arrays(&own) || !find_lanes(&own)) return false;
-  own.row_of = pl_arena_take(arena, own.n_tasks * sizeof(uint32_t), _Alignof(uint32_t));
-  if (own.row_of == NULL) return false;
-  for (uint32_t lane = 0; lane < lanes->n_lanes; lane++)
-    put_lane(&own, &own.rolled[lane]);
   for (uint32_t row = 0; row < graph->n_tasks; row++)
     own.tasks[row] = tasks_of(&own, row);
   for (uint32_t row = 0; row < graph->n_tasks; row++)
@@ -204,8 +169,50 @@ bool pl_graph_roll(const pl_graph *graph, const pl_lanes *lanes, uint64_t n_more
   rolled->n_tasks = own.n_tasks;
   rolled->successors = own.distances;
   rolled->successor_offset = NULL;
-  rolled->roll = (pl_graph_rows){
-      .row_of = own.row_of, .tasks = own.tasks, .n_rows = graph->n_tasks, .skews = own.skews, .is_skew = own.is_skew};
+  rolled->roll = (pl_graph_rows){.lanes = own.rolled,
+                                 .n_lanes = lanes->n_lanes,
+                                 .n_more = own.n_more,
+                                 .n_phases = lanes->n_phases,
+                                 .tasks = own.tasks,
+                                 .n_rows = graph->n_tasks,
+                                 .skews = own.skews,
+                                 .is_skew = own.is_skew};
   count(&own, rolled);
   return true;
+}
+
+/* ---- where a task is ---- */
+
+/* The last that begins at or before `task`: lanes without tasks begin where the next one does. */
+static const pl_rolled_lane *lane_of_task(const pl_graph_rows *roll, uint32_t task) {
+  uint32_t low = 0, high = roll->n_lanes;
+  while (high - low > 1) {
+    uint32_t middle = low + (high - low) / 2;
+    if (roll->lanes[middle].first_task <= task)
+      low = middle;
+    else
+      high = middle;
+  }
+  return &roll->lanes[low];
+}
+
+uint32_t pl_graph_rolled_row(const pl_graph_rows *roll, uint32_t task, uint32_t *n_consecutive) {
+  const pl_rolled_lane *lane = lane_of_task(roll, task);
+  uint32_t row = lane->first_row + (task - lane->first_task); /* without what was put in before it */
+  for (int p = 0; p < roll->n_phases; p++) {
+    const pl_rolled_phase *phase = &lane->phases[p];
+    uint32_t n_put_in = roll->n_more * phase->n_period, first = phase->repeated;
+    if (row < first) {
+      *n_consecutive = first + phase->n_period - row;
+      return row;
+    }
+    if (row < first + n_put_in) {
+      uint32_t place = (row - first) % phase->n_period;
+      *n_consecutive = phase->n_period - place;
+      return first + place;
+    }
+    row -= n_put_in;
+  }
+  *n_consecutive = lane->end_row - row;
+  return row;
 }

@@ -2,10 +2,10 @@
  *
  * A graph made from lists of steps that recur (core/cluster/lanes.h) has the tasks and edges of that of shorter lists,
  * with periods put into every phase of every lane. What is put in need not be made, nor kept: its tasks are those of
- * one period of the short graph, shifted. So a rolled graph keeps the short graph's rows and, of each task, only which
- * row it has; streams, durations, memory are the row's, and successors are told by their distance from the task. That
- * distance is the same for all tasks of a row, or, where the lanes of the two make unlike numbers of tasks in a period,
- * grows by the same number from each to the next.
+ * one period of the short graph, shifted. So a rolled graph keeps the short graph's rows and of its lanes which period
+ * comes how often, and nothing of a task; streams, durations, memory are the row's, and successors are told by their
+ * distance from the task. That distance is the same for all tasks of a row, or, where the lanes of the two make unlike
+ * numbers of tasks in a period, grows by the same number from each to the next.
  *
  *     lane of the short graph   a b [c d c d c d] e f          a phase of three periods
  *     with two periods more     a b  c d c d c d c d c d  e f
@@ -21,7 +21,7 @@
 #include "core/graph/graph.h"
 
 /* The graph with `n_more` periods more in each phase of each of its lanes; memory from `arena`, and much of it shared
- * with `graph`. O(graph) and an entry for each task. False: no memory (arena->failed), or the lists are too short to
+ * with `graph`. O(graph). False: no memory (arena->failed), or the lists are too short to
  * show what a period is: every phase needs three, of which the second and the third must be alike in all that counts,
  * and no edge may lead from what comes before a phase to what comes behind it. */
 bool pl_graph_roll(const pl_graph *graph, const pl_lanes *lanes, uint64_t n_more, pl_arena *arena, pl_graph *rolled);

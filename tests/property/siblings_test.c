@@ -52,6 +52,7 @@ typedef struct problem {
   const pl_model *model;
   const pl_job *job;
   pl_simulate_options options;
+  bool sweeps_always; /* of rolled graphs dates are forgotten as soon as they can be */
 } problem;
 
 typedef struct tally {
@@ -70,6 +71,7 @@ static void simulate(const problem *own, const pl_strategy *strategy, thread *wi
   options.cache = &with->cache;
   options.blocks = &with->blocks;
   options.siblings = goes_on ? &with->siblings : NULL;
+  options.sweeps_always = goes_on && own->sweeps_always;
   if (pl_simulate(own->cluster, own->model, own->job, strategy, &options, &out->arena, &out->report, &error) != PL_OK)
     fail_msg("%s", error.message);
 }
@@ -174,7 +176,11 @@ static void try_case(uint64_t seed, uint32_t most_devices, bool regular, tally *
       strategy.dp > 1) {
     if (seed % 3 == 0) job.framework = random_program_framework((uint32_t)(seed / 3), &arena);
     if (strategy.split == NULL) lengthen(&random, &strategy, &job);
-    const problem own = {.cluster = cluster, .model = &model, .job = &job, .options = choose_options(&random, &arena)};
+    const problem own = {.cluster = cluster,
+                         .model = &model,
+                         .job = &job,
+                         .options = choose_options(&random, &arena),
+                         .sweeps_always = seed % 8 == 0};
     try_family(seed, &random, &own, &strategy, all);
     all->n_cases++;
   }

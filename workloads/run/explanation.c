@@ -125,16 +125,10 @@ static uint32_t device_of_member(const explaining *state, const pl_task *task, u
   return state->graph->streams[state->graph->task_streams[task->first_stream + member]].device;
 }
 
-/* How often a task comes in the run, with what was leapt over. */
-static uint64_t times_of(const explaining *state, uint32_t task) {
-  return pl_leaps_weight(&state->result->leaps, task, state->result->finish[task]);
-}
-
-/* The k-th of the tasks that share a row with `task`, which is named by the row (of graphs that are not rolled the two
- * are one). */
-static uint32_t task_of_row(const explaining *state, uint32_t row, uint32_t k) {
-  const pl_graph_rows *roll = &state->graph->roll;
-  return roll->row_of == NULL ? row : roll->tasks[row].first + k * roll->tasks[row].stride;
+/* How often the tasks of a row come in the run, with what was leapt over. */
+static uint64_t times_of(const explaining *state, uint32_t row) {
+  if (state->result->rows != NULL) return state->result->rows[row].n;
+  return pl_leaps_weight(&state->result->leaps, row, state->result->finish[row]);
 }
 
 /* ---- work: segments are counted first, then multiplied ---- */
@@ -166,9 +160,7 @@ static bool add_work(explaining *state) {
   for (uint32_t row = 0; row < pl_graph_n_rows(graph); row++) {
     const pl_task *task = &graph->tasks[row];
     if (task->kind != PL_TASK_WORK) continue;
-    uint64_t times = 0;
-    for (uint32_t k = 0; k < pl_graph_row_count(graph, row); k++)
-      times += times_of(state, task_of_row(state, row, k));
+    uint64_t times = times_of(state, row);
     for (uint32_t member = 0; member < task->n_streams; member++)
       counts[(size_t)device_of_member(state, task, member) * graph->n_segments + task->index] += times;
   }
@@ -191,17 +183,11 @@ static void add_spans(explaining *state) {
 
 /* ---- communication ---- */
 
-/* How often the tasks of the origin come, and what they take together. */
-static uint64_t add_times(const explaining *state, const pl_task_origin *own, pl_ticks *run) {
+/* What the tasks of the origin take together; the last of them comes `times` times. */
+static pl_ticks ticks_of(const explaining *state, const pl_task_origin *own, uint64_t times) {
   const pl_engine_result *result = state->result;
-  uint64_t all = 0;
-  for (uint32_t k = 0; k < pl_graph_row_count(state->graph, own->first_task); k++) {
-    uint32_t first = task_of_row(state, own->first_task, k), last = task_of_row(state, own->last_task, k);
-    uint64_t times = times_of(state, last);
-    *run += (result->finish[last] - pl_engine_result_start(result, first)) * (pl_ticks)times;
-    all += times;
-  }
-  return all;
+  if (result->rows != NULL) return result->rows[own->last_task].finish - result->rows[own->first_task].start;
+  return (result->finish[own->last_task] - result->start[own->first_task]) * (pl_ticks)times;
 }
 
 static void add_communication(explaining *state) {
@@ -210,8 +196,8 @@ static void add_communication(explaining *state) {
     const pl_task *task = &state->graph->tasks[own->first_task];
     const pl_group_class *class = &state->plan->group_classes[own->group_class];
     pl_ticks alone = state->plan->ops == NULL ? -1 : state->plan->ops[class->first_op + own->family_op].alone_ticks;
-    pl_ticks run = 0;
-    uint64_t times = add_times(state, own, &run);
+    uint64_t times = times_of(state, own->last_task);
+    pl_ticks run = ticks_of(state, own, times);
     for (uint32_t member = 0; member < task->n_streams; member++) {
       pl_explained_time *time = time_of(state, device_of_member(state, task, member), state->op_of_task_origin[at]);
       time->calls += times;

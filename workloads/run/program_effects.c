@@ -94,7 +94,7 @@ bool pl_program_effects_take(const pl_ir_module *module, const pl_program_member
   *with = made->graph;
   with->devices = devices_of(members, memory, arena);
   if (arena->failed) return false;
-  PL_ASSERT(made->lanes.n_lanes == (uint32_t)module->n_classes && made->graph.roll.row_of == NULL);
+  PL_ASSERT(made->lanes.n_lanes == (uint32_t)module->n_classes && !pl_graph_is_rolled(&made->graph));
   memcpy(own.tasks, made->graph.tasks, made->graph.n_tasks * sizeof *own.tasks);
   memset(own.works, 0xff, made->graph.n_devices * sizeof *own.works); /* PL_NONE */
   for (int32_t c = 0; c < module->n_classes; c++)

@@ -66,9 +66,10 @@ bool pl_siblings_keep(pl_siblings *siblings) {
   return false;
 }
 
-/* What the run takes, and a copy of it. */
+/* What the run takes, and a copy of it; of rolled graphs, whose dates are not all kept, more may turn out to be taken.
+ */
 static bool can_keep(const pl_siblings *siblings, const pl_graph *graph) {
-  return pl_arena_used_bytes(&siblings->arena) + graph->n_tasks * (size_t)48 <= PL_SIBLING_MOST_BYTES;
+  return pl_arena_used_bytes(&siblings->arena) + pl_graph_n_rows(graph) * (size_t)48 <= PL_SIBLING_MOST_BYTES;
 }
 
 void pl_siblings_meet(pl_siblings *siblings, bool begins, int k, const pl_graph *graph, const pl_lanes *lanes,

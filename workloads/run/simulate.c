@@ -76,7 +76,8 @@ static pl_code run_network(simulation *state) {
                                       .lanes = leaps ? &state->compiled.lanes : NULL,
                                       .n_more = state->compiled.n_more,
                                       .drifts = state->leaps.drifts,
-                                      .left_out = options->left_out};
+                                      .left_out = options->left_out,
+                                      .sweeps_always = options->sweeps_always};
   const pl_compiled *compiled = &state->compiled;
   if (state->siblings != NULL)
     pl_siblings_meet(state->siblings, state->begins_siblings, state->n_runs++, &compiled->graph, &compiled->lanes,

@@ -36,7 +36,8 @@ typedef struct pl_simulate_options {
   bool fold, fuse;
   bool leap; /* microbatches that only repeat others are not played (workloads/run/leap.h). Not with `trace`, `diagram`
                 and PL_NETWORK_SIMGRID */
-  uint64_t left_out;           /* tests: as pl_engine_options has it */
+  uint64_t left_out;           /* tests: as pl_engine_options has it ... */
+  bool sweeps_always;          /* ... likewise */
   bool no_overlap_factor;      /* computing and communication do not slow each other down (profiles' overlap) */
   pl_executor executor;        /* Proteus's implies ready streams, and no folding, fusing and leaps; not with `chunked`,
                                   SimGrid, `explanation`, `features` and `recording` */
