@@ -101,7 +101,7 @@ void pl_engine_start_task(pl_engine *engine, uint32_t task, pl_ticks now) {
   } else {
     pl_dated *dated = pl_dates_at(engine->dates, task);
     dated->start = now;
-    pl_running_note_start(engine, task, dated);
+    if ((engine->accounted[dated->row] & PL_IS_LISTED) != 0) pl_running_note_listed(engine, task, dated);
   }
   if (engine->is_edge != NULL) engine->keep_is_due |= engine->is_edge[record - engine->tasks] != 0;
   if (record->memory != PL_NONE) take_memory(engine, record);
@@ -221,7 +221,7 @@ static inline void complete(pl_engine *engine, uint32_t task, pl_ticks now) {
   } else {
     pl_dated *dated = pl_dates_at(engine->dates, task);
     pl_dates_finish(engine->dates, task, dated, now);
-    pl_running_note_finish(engine, task, dated);
+    if ((engine->accounted[dated->row] & PL_IS_COMPUTED) != 0) pl_running_note_computed(engine, task, dated);
   }
   engine->makespan = now;
   engine->n_left--;

@@ -40,14 +40,12 @@ static void fill(const pl_dates *dates, pl_dates_page *page) {
   const pl_graph *graph = dates->graph;
   uint32_t first = page->number * PL_DATES_PAGE, left = graph->n_tasks - first;
   page->n_open = left < PL_DATES_PAGE ? left : PL_DATES_PAGE;
-  for (uint32_t at = 0, n; at < page->n_open; at += n) {
-    uint32_t row = pl_graph_rolled_row(&graph->roll, first + at, &n);
-    if (n > page->n_open - at) n = page->n_open - at;
-    for (uint32_t k = 0; k < n; k++) {
-      uint32_t pending = graph->n_predecessors[row + k];
-      page->dated[at + k] =
-          (pl_dated){.finish = pending > 0 ? -(pl_ticks)pending : PL_TICKS_NEVER, .last = PL_NONE, .row = row + k};
-    }
+  uint32_t rows[PL_DATES_PAGE];
+  pl_graph_rolled_rows(&graph->roll, first, page->n_open, rows);
+  for (uint32_t at = 0; at < page->n_open; at++) {
+    uint32_t pending = graph->n_predecessors[rows[at]];
+    page->dated[at] =
+        (pl_dated){.finish = pending > 0 ? -(pl_ticks)pending : PL_TICKS_NEVER, .last = PL_NONE, .row = rows[at]};
   }
 }
 

@@ -29,6 +29,7 @@ static void keep_account(const pl_engine *engine, pl_running_account *kept) {
   account->last = copied(arena, account->last, n_devices * sizeof *account->last);
   account->spent = copied(arena, account->spent, n_devices * PL_CATEGORY_COUNT * sizeof *account->spent);
   account->idle = copied(arena, account->idle, n_devices * sizeof *account->idle);
+  kept->until = copied(arena, kept->until, n_devices * sizeof *kept->until);
   account->streams = copied(arena, account->streams, n_devices * sizeof *account->streams);
   account->runs = copied(arena, account->runs, n_streams * sizeof *account->runs);
   for (size_t stream = 0; stream < n_streams && !arena->failed; stream++) {
@@ -162,6 +163,7 @@ static void move_account(const moving *own) {
   size_t n_devices = own->engine->graph->n_devices;
   memcpy(account->spent, kept->account.spent, n_devices * PL_CATEGORY_COUNT * sizeof *account->spent);
   memcpy(account->idle, kept->account.idle, n_devices * sizeof *account->idle);
+  memcpy(spent->until, kept->until, n_devices * sizeof *spent->until);
   for (uint32_t device = 0; device < n_devices; device++) {
     account->last[device] = moved(own, kept->account.last[device]);
     move_runs(own, device);

@@ -13,7 +13,7 @@ typedef struct pl_ended {
 typedef struct pl_running_account {
   pl_account account;
   pl_charges charges;
-  uint8_t *flags;  /* per row: engine_running.c */
+  pl_ticks *until; /* per device: that it is accounted */
   uint32_t *room;  /* per stream: of its run */
   pl_ended *ended; /* since the clock moved: tasks of compute streams */
   uint32_t n_ended, ended_room;

@@ -110,7 +110,8 @@ struct pl_engine {
   pl_ticks *start, *finish;         /* per task; NULL where the graph is rolled ... */
   pl_wait *wait;                    /* ... likewise ... */
   pl_dates *dates;                  /* ... and these are there ... */
-  struct pl_running_account *spent; /* ... and this */
+  struct pl_running_account *spent; /* ... and this ... */
+  const uint8_t *accounted;         /* ... and this, per row: PL_IS_COMPUTED, PL_IS_LISTED */
   pl_balance *balance;              /* per device */
   uint32_t *ready, n_ready;         /* became ready in this round */
   uint32_t *instant, n_instant;     /* tasks of no duration that were started in this round */
@@ -291,8 +292,9 @@ bool pl_engine_account(pl_engine *engine, pl_ticks makespan, pl_ticks *spent, pl
 
 /* Where the time goes, found out while the run goes on; needs engine->dates. All but take need engine->spent. */
 bool pl_running_take(pl_engine *engine);
-void pl_running_note_start(pl_engine *engine, uint32_t task, const pl_dated *dated);
-void pl_running_note_finish(pl_engine *engine, uint32_t task, const pl_dated *dated);
+enum { PL_IS_COMPUTED = 1 /* on a compute stream */, PL_IS_LISTED = 2 /* a communication that gaps are charged to */ };
+void pl_running_note_listed(pl_engine *engine, uint32_t task, const pl_dated *dated);   /* that starts */
+void pl_running_note_computed(pl_engine *engine, uint32_t task, const pl_dated *dated); /* that has finished */
 /* The clock moves: all of the tick before is known. Forgets dates that nobody will look at. */
 void pl_running_settle(pl_engine *engine);
 /* The run is over; arguments as above. */

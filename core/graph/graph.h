@@ -214,12 +214,12 @@ static inline bool pl_graph_is_rolled(const pl_graph *graph) {
   return graph->roll.lanes != NULL;
 }
 
-/* Of a rolled graph: the row of `task`, and how many tasks from it on have consecutive rows. O(log lanes). */
-uint32_t pl_graph_rolled_row(const pl_graph_rows *roll, uint32_t task, uint32_t *n_consecutive);
+/* Of a rolled graph: the row of `task`, and those of `n` tasks from it on. O(log lanes + n). */
+uint32_t pl_graph_rolled_row(const pl_graph_rows *roll, uint32_t task);
+void pl_graph_rolled_rows(const pl_graph_rows *roll, uint32_t task, uint32_t n, uint32_t *rows);
 
 static inline uint32_t pl_graph_row(const pl_graph *graph, uint32_t task) {
-  uint32_t n;
-  return pl_graph_is_rolled(graph) ? pl_graph_rolled_row(&graph->roll, task, &n) : task;
+  return pl_graph_is_rolled(graph) ? pl_graph_rolled_row(&graph->roll, task) : task;
 }
 
 static inline const pl_task *pl_graph_task(const pl_graph *graph, uint32_t task) {

@@ -196,23 +196,47 @@ static const pl_rolled_lane *lane_of_task(const pl_graph_rows *roll, uint32_t ta
   return &roll->lanes[low];
 }
 
-uint32_t pl_graph_rolled_row(const pl_graph_rows *roll, uint32_t task, uint32_t *n_consecutive) {
-  const pl_rolled_lane *lane = lane_of_task(roll, task);
-  uint32_t row = lane->first_row + (task - lane->first_task); /* without what was put in before it */
+uint32_t pl_graph_rolled_row(const pl_graph_rows *roll, uint32_t task) {
+  uint32_t row;
+  pl_graph_rolled_rows(roll, task, 1, &row);
+  return row;
+}
+
+/* The rows [row, end) of the short graph, as far as there is room. */
+static uint32_t put_rows(uint32_t row, uint32_t end, uint32_t n, uint32_t *rows) {
+  uint32_t n_put = end - row < n ? end - row : n;
+  for (uint32_t at = 0; at < n_put; at++)
+    rows[at] = row + at;
+  return n_put;
+}
+
+/* Those of one lane from `task` on; returns how many. */
+static uint32_t put_lane(const pl_graph_rows *roll, const pl_rolled_lane *lane, uint32_t task, uint32_t n,
+                         uint32_t *rows) {
+  uint32_t row = lane->first_row + (task - lane->first_task), n_put = 0; /* with what was put in */
   for (int p = 0; p < roll->n_phases; p++) {
     const pl_rolled_phase *phase = &lane->phases[p];
-    uint32_t n_put_in = roll->n_more * phase->n_period, first = phase->repeated;
+    uint32_t first = phase->repeated, n_put_in = roll->n_more * phase->n_period;
     if (row < first) {
-      *n_consecutive = first + phase->n_period - row;
-      return row;
+      uint32_t n_once = put_rows(row, first, n - n_put, rows + n_put);
+      n_put += n_once;
+      row += n_once;
     }
-    if (row < first + n_put_in) {
-      uint32_t place = (row - first) % phase->n_period;
-      *n_consecutive = phase->n_period - place;
-      return first + place;
+    if (n_put == n) return n;
+    uint32_t place = row < first + n_put_in ? (row - first) % phase->n_period : 0;
+    while (row < first + n_put_in && n_put < n) {
+      rows[n_put++] = first + place;
+      place = place + 1 == phase->n_period ? 0 : place + 1;
+      row++;
     }
+    if (n_put == n) return n;
     row -= n_put_in;
   }
-  *n_consecutive = lane->end_row - row;
-  return row;
+  return n_put + put_rows(row, lane->end_row, n - n_put, rows + n_put);
+}
+
+void pl_graph_rolled_rows(const pl_graph_rows *roll, uint32_t task, uint32_t n, uint32_t *rows) {
+  const pl_rolled_lane *lane = lane_of_task(roll, task);
+  for (uint32_t n_put = 0; n_put < n; lane++)
+    n_put += put_lane(roll, lane, task + n_put, n - n_put, rows + n_put);
 }
