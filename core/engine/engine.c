@@ -13,7 +13,7 @@
 
 #include <string.h>
 
-#include "core/engine/engine_state.h"
+#include "core/engine/engine_running.h"
 #include "core/graph/graph_heads.h"
 
 void pl_sort_tasks(uint32_t *tasks, uint32_t count) {
@@ -418,7 +418,7 @@ static void run_native(pl_engine *engine) {
   for (pl_ticks before = 0;;) {
     pl_ticks now = pl_event_heap_next(&engine->heap);
     if (engine->network_next < now) now = engine->network_next;
-    if (now > before && engine->spent != NULL) pl_running_settle(engine);
+    if (now > before && engine->spent != NULL && pl_running_is_due(engine)) pl_running_settle(engine);
     before = now;
     if (now == PL_TICKS_NEVER) return;
     if (now >= PL_TICKS_MAX) { /* dates of what follows would all be the same */

@@ -46,9 +46,27 @@ bool pl_account_take_charges(const pl_account *account, pl_charges *charges);
  * all. */
 void pl_account_look_from(pl_account *account, uint32_t task);
 /* What is looked at for the sake of a copied task must be copied with it. */
-void pl_account_look_at(const pl_account *account, uint32_t task);
-pl_ticks pl_account_start(const pl_account *account, uint32_t task);
-pl_ticks pl_account_finish(const pl_account *account, uint32_t task);
+static inline void pl_account_look_at(const pl_account *account, uint32_t task) {
+  pl_drift *drift = account->engine->drift;
+  if (account->copied != PL_NONE && (task == PL_NONE || !pl_drift_together(drift, account->copied, task)))
+    drift->lost = true;
+}
+
+pl_ticks pl_account_shift(const pl_account *account, uint32_t task);
+
+static inline bool pl_account_shifts(const pl_account *account) {
+  return account->place != NULL || account->engine->leaps.island_of != NULL;
+}
+
+static inline pl_ticks pl_account_start(const pl_account *account, uint32_t task) {
+  pl_ticks start = pl_engine_start(account->engine, task);
+  return pl_account_shifts(account) ? start + pl_account_shift(account, task) : start;
+}
+
+static inline pl_ticks pl_account_finish(const pl_account *account, uint32_t task) {
+  pl_ticks finish = pl_engine_finish_of(account->engine, task);
+  return pl_account_shifts(account) ? finish + pl_account_shift(account, task) : finish;
+}
 
 /* The gap [from, to] before `task` on the compute stream. */
 void pl_account_charge_gap(const pl_account *account, uint32_t device, pl_ticks from, pl_ticks to, uint32_t task);

@@ -76,17 +76,9 @@ static pl_ticks shift_between_islands(const pl_account *account, uint32_t task) 
          pl_watch_put_off(&watch->watched[account->island], finish);
 }
 
-static pl_ticks shift_of(const pl_account *account, uint32_t task) {
+pl_ticks pl_account_shift(const pl_account *account, uint32_t task) {
   if (account->place != NULL) return pl_drift_seen(account->engine->drift, task, account->place);
-  return account->engine->leaps.island_of == NULL ? 0 : shift_between_islands(account, task);
-}
-
-pl_ticks pl_account_start(const pl_account *account, uint32_t task) {
-  return pl_engine_start(account->engine, task) + shift_of(account, task);
-}
-
-pl_ticks pl_account_finish(const pl_account *account, uint32_t task) {
-  return pl_engine_finish_of(account->engine, task) + shift_of(account, task);
+  return shift_between_islands(account, task);
 }
 
 void pl_account_look_from(pl_account *account, uint32_t task) {
@@ -96,12 +88,6 @@ void pl_account_look_from(pl_account *account, uint32_t task) {
   if (drift == NULL) return;
   account->place = task == PL_NONE ? &end : &drift->places[task];
   if (account->place->region >= 0 && account->place->period >= PL_DRIFT_COPIED) account->copied = task;
-}
-
-void pl_account_look_at(const pl_account *account, uint32_t task) {
-  pl_drift *drift = account->engine->drift;
-  if (account->copied != PL_NONE && (task == PL_NONE || !pl_drift_together(drift, account->copied, task)))
-    drift->lost = true;
 }
 
 /* The same of one that is too late to matter: it must stay so. */

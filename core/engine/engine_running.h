@@ -19,6 +19,10 @@ typedef struct pl_running_account {
   uint32_t n_ended, ended_room;
 } pl_running_account;
 
+static inline bool pl_running_is_due(const pl_engine *engine) {
+  return engine->spent->n_ended > 0 || pl_dates_are_many(engine->dates);
+}
+
 /* Behind the others of the stream. Without memory arena->failed is set. */
 void pl_running_append(pl_running_account *own, uint32_t stream, uint32_t task);
 

@@ -106,7 +106,7 @@ static void charge_task(spending *own, uint32_t device, uint32_t task) {
   pl_account *account = &own->account;
   const pl_task *record = pl_graph_task(account->graph, task);
   if (account->engine->leaps.island_of != NULL) account->island = account->engine->watch->islands.of_device[device];
-  pl_account_look_from(account, task);
+  if (account->engine->drift != NULL) pl_account_look_from(account, task);
   pl_ticks start = pl_account_start(account, task), finish = pl_account_finish(account, task), free_since = 0;
   pl_ticks *spent = account->spent + (size_t)device * PL_CATEGORY_COUNT;
   const pl_leaps *leaps = &account->engine->leaps;
@@ -177,8 +177,13 @@ static bool take(spending *own) {
 
 bool pl_engine_account(pl_engine *engine, pl_ticks makespan, pl_ticks *spent, pl_ticks *idle, pl_charges *charges) {
   const pl_graph *graph = engine->graph;
-  spending own = {
-      .account = {.engine = engine, .graph = graph, .spent = spent, .idle = idle, .charges = charges, .weight = 1}};
+  spending own = {.account = {.engine = engine,
+                              .graph = graph,
+                              .spent = spent,
+                              .idle = idle,
+                              .charges = charges,
+                              .weight = 1,
+                              .copied = PL_NONE}};
   if (!take(&own)) return false;
   if (graph->policy == PL_STREAMS_READY) {
     charge_ready(&own);
