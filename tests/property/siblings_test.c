@@ -180,7 +180,7 @@ static void try_case(uint64_t seed, uint32_t most_devices, bool regular, tally *
                          .model = &model,
                          .job = &job,
                          .options = choose_options(&random, &arena),
-                         .sweeps_always = seed % 8 == 0};
+                         .sweeps_always = seed % 24 == 0};
     try_family(seed, &random, &own, &strategy, all);
     all->n_cases++;
   }
