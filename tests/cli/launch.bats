@@ -210,6 +210,10 @@ says() {
   job --fp8-format hybrid --fp8-recipe delayed --tp-comm-overlap
   run -0 "$PACELINE" "${read[@]}"
   [[ ${output%%model *} == *"fp8_recipe delayed"* && $output != *"profile has it"* && $output == *"ignored        1 setting that"* ]]
+  "$PACELINE" launch --platform dgx-h100:2 --model llama-3.1-8b --gbs 64 --strategy pp=1,dp=16,tmp=1,mbs=1,zero=3 --fp8 --as torchtitan -o "$dir/rows.toml"
+  printf '\n[float8]\nrecipe_name = "rowwise"\n' >>"$dir/rows.toml"
+  run -0 "$PACELINE" simulate --from "$dir/rows.toml" --platform dgx-h100:2
+  [[ $output == *"float8.recipe_name as the framework's profile has it, not rowwise: its fp8_scaling (rowwise) says it"* ]]
   printf 'trainer: {precision: bf16}\nmodel:\n  micro_batch_size: 1\n  global_batch_size: 64\n  tensor_model_parallel_size: 2\n  sequence_parallel: true\n  ub_tp_comm_overlap: false\n' >"$dir/nemo.yaml"
   run "$PACELINE" simulate --from "$dir/nemo.yaml" --platform dgx-h100:2 --model gpt3-5b
   [[ $output == *"ub_tp_comm_overlap as the framework's profile has it, not false"* && ${output%%assumed*} != *ub_tp* ]]

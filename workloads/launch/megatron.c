@@ -270,7 +270,7 @@ static pl_code take_scaling(pl_launch *launch, pl_error *error) {
   pl_settings_set_aside(&launch->settings, "fp8_recipe");
   return pl_launch_assume(
       launch, error, "fp8_recipe as the framework's profile has it, not %.40s: its fp8_scaling (%s) says it",
-      recipe->value, strcmp(recipe->value, "tensorwise") == 0 ? "current" : "delayed, current or dynamic");
+      recipe->value, strcmp(recipe->value, "tensorwise") == 0 ? "current" : "delayed, current, dynamic or rowwise");
 }
 
 static pl_code take_types(pl_launch *launch, pl_error *error) {

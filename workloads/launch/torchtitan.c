@@ -208,6 +208,17 @@ static pl_code take_recompute(pl_launch *launch, pl_error *error) {
   return mode < 0 ? pl_launch_assume(launch, error, "selective checkpointing per op, torchtitan's default") : PL_OK;
 }
 
+/* float8.recipe_name, which without fp8 is nothing: the profile has scales of tensors. */
+static pl_code take_scaling(pl_launch *launch, pl_error *error) {
+  if (!launch->fp8) return PL_OK;
+  const pl_setting *recipe = pl_settings_take(&launch->settings, "float8.recipe_name");
+  if (!pl_setting_is_given(recipe) || strcmp(recipe->value, "tensorwise") == 0) return PL_OK;
+  pl_settings_set_aside(&launch->settings, "float8.recipe_name");
+  return pl_launch_assume(
+      launch, error, "float8.recipe_name as the framework's profile has it, not %.40s: its fp8_scaling (%s) says it",
+      recipe->value, strcmp(recipe->value, "rowwise") == 0 ? "rowwise" : "dynamic or rowwise");
+}
+
 static pl_code take_types(pl_launch *launch, pl_error *error) {
   static const char *const types[] = {"bfloat16", "float32", NULL};
   int parameters;
@@ -219,7 +230,7 @@ static pl_code take_types(pl_launch *launch, pl_error *error) {
   pl_settings_flag(&launch->settings, "float8.enable_fsdp_float8_all_gather", &launch->fp8);
   const pl_setting *converters = pl_settings_take(&launch->settings, "model.converters");
   if (converters != NULL && strstr(converters->value, "float8") != NULL) launch->fp8 = true;
-  return PL_OK;
+  return take_scaling(launch, error);
 }
 
 pl_code pl_launch_torchtitan_take(pl_launch *launch, pl_error *error) {
