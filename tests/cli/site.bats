@@ -96,6 +96,8 @@ job=(--platform amp-homogeneous --model gpt2-345m --gbs 64)
   jq -e --argjson t "$with" '[.. | .without_s? // empty | numbers] | length > 0 and all(. / $t - 1 | fabs < 1e-6)' "$BATS_TEST_TMPDIR/slow.json" || { jq . "$BATS_TEST_TMPDIR/slow.json" | grep -n without -A3; return 1; }
   run -0 "$PACELINE" compare "$BATS_TEST_TMPDIR/a.json" "$BATS_TEST_TMPDIR/slow.json"
   [[ $output == *"of it the site "*"x1."*"no physics"* ]]
+  run -0 "$PACELINE" validate $TABLE --site "$SITE"
+  [[ $output == *"site: predicted times are x"*" by what its figures leave at its 3 runs"* ]]
   # another GPU, model and scale: the figures alone
   far=$("$PACELINE" simulate --platform dgx-h100:16 --model llama-3.1-70b --gbs 128 --strategy pp=4,dp=4,tmp=8,mbs=1 --framework nemo --site "$SITE" --json | jq .remains)
   jq -en --argjson r "$far" '($r.factor - 1 | fabs) < 0.01 and $r.likeness < 0.1' || { echo "$far"; return 1; }

@@ -2,6 +2,8 @@
  * off the predictions are. */
 #include "validation/command/cmd_validate.h"
 
+#include <inttypes.h>
+#include <math.h>
 #include <omp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +20,7 @@
 #include "validation/rows/case_columns.h"
 #include "workloads/command/job_options.h"
 #include "workloads/run/site_file.h"
+#include "workloads/run/site_remains.h"
 
 enum {
   KEY_CSV = 0x300,
@@ -267,6 +270,21 @@ static pl_code validate(session *own, pl_error *error) {
   return PL_OK;
 }
 
+/* By how much what the site's figures leave moved the rows. */
+static void print_remains(const session *own) {
+  const pl_site_remains *remains = own->options->run.site != NULL ? own->options->run.site->remains : NULL;
+  double low = INFINITY, high = 0;
+  for (uint32_t i = 0; i < own->cases.n_cases; i++) {
+    if (own->cases.cases[i].reason != NULL) continue;
+    low = fmin(low, own->cases.cases[i].remains_factor);
+    high = fmax(high, own->cases.cases[i].remains_factor);
+  }
+  if (remains != NULL && remains->n > 0 && high > 0)
+    printf("\nsite: predicted times are x%.3f to x%.3f by what its figures leave at its %" PRIu32
+           " runs, a factor on whole steps and no physics\n",
+           low, high, remains->n);
+}
+
 static void print_written(const validate_options *options) {
   if (options->html_path != NULL) pl_command_print_written(options->html_path, "open it in a browser");
   const char *const others[] = {options->svg_path, options->csv_path, options->hdf5_path};
@@ -306,6 +324,7 @@ int pl_cmd_validate(int argc, char **argv) {
   } else {
     if (!options->assumptions) pl_ignored_print(stderr, "paceline validate: ", &own->cases);
     (options->json ? pl_report_json : pl_report_print)(stdout, &own->report);
+    if (!options->json) print_remains(own);
     if (!options->json) print_written(options);
   }
   if (own != NULL) pl_arena_release(&own->arena);
