@@ -124,6 +124,10 @@ S
   sed -i 's/--moe-deepep-num-sms 24/--moe-deepep-num-sms many/' "$dir/deep.sh"
   refuses "$dir/deep.sh:" simulate --from "$dir/deep.sh" --platform dgx-h100:2
   refuses "--exchange-sms 132: H100-SXM5-80GB has 132 multiprocessors" simulate --from "$dir/flex.sh" --platform dgx-h100:2 --exchange-sms 132
+  refuses "--exchange-sms 132: H100-SXM5-80GB has 132 multiprocessors" simulate --program "$BATS_TEST_DIRNAME/../../workloads/programs/mlp-2-stages.plir" --platform dgx-h100:1 --exchange-sms 132
+  jq '.communication.exchange_multiprocessors = 500' "$BATS_TEST_DIRNAME/../../workloads/frameworks/megatron-core.json" >"$dir/all.json"
+  refuses "framework megatron-core, exchange_multiprocessors 500: H100-SXM5-80GB has 132 multiprocessors" simulate "${job[@]}" --framework "$dir/all.json"
+  "$PACELINE" simulate "${job[@]}" --framework "$dir/all.json" --exchange-sms 0 >/dev/null
 }
 
 @test "gradients of weights that are put off and shared experts beside exchanges: written and read" {

@@ -2,6 +2,7 @@
 #include "workloads/command/job_options.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "core/base/units.h"
@@ -380,15 +381,21 @@ static pl_code check_op_profile(const pl_job_options *options, const pl_model *m
                  cluster->profiles[0].name);
 }
 
-/* An exchange leaves something to compute on. */
-static pl_code check_exchange(const pl_job_options *options, const pl_cluster *cluster, pl_error *error) {
-  for (uint32_t i = 0; options->exchange_sms > 0 && i < cluster->n_profiles; i++) {
+pl_code pl_job_options_check_exchange(const pl_job_options *options, const pl_cluster *cluster, pl_error *error) {
+  const pl_framework *framework = pl_framework_or_ideal(options->job.framework);
+  double taken = framework->pipeline.exchange_multiprocessors;
+  for (uint32_t i = 0; taken > 0 && i < cluster->n_profiles; i++) {
     double all = cluster->profiles[i].gemm.multiprocessors;
-    if (all > 0 && options->exchange_sms >= all)
-      return pl_fail(error, PL_BAD_INPUT,
-                     "--exchange-sms %g: %s has %g multiprocessors, and computes beside exchanges on those that are "
-                     "left; DeepEP takes 20, NCCL 16",
-                     options->exchange_sms, cluster->profiles[i].name, all);
+    if (all <= 0 || taken < all) continue;
+    char said[128];
+    if (options->exchange_sms > 0)
+      snprintf(said, sizeof said, "--exchange-sms %g", taken);
+    else
+      snprintf(said, sizeof said, "framework %.60s, exchange_multiprocessors %g", framework->name, taken);
+    return pl_fail(error, PL_BAD_INPUT,
+                   "%s: %s has %g multiprocessors, and computes beside exchanges on those that are left; DeepEP takes "
+                   "20, NCCL 16",
+                   said, cluster->profiles[i].name, all);
   }
   return PL_OK;
 }
@@ -396,7 +403,7 @@ static pl_code check_exchange(const pl_job_options *options, const pl_cluster *c
 pl_code pl_job_options_complete(pl_job_options *options, const pl_model *model, const pl_cluster *cluster,
                                 pl_error *error) {
   PL_TRY(check_dtype(options, model, cluster, error));
-  PL_TRY(check_exchange(options, cluster, error));
+  PL_TRY(pl_job_options_check_exchange(options, cluster, error));
   PL_TRY(check_op_profile(options, model, cluster, error));
   return check_products(options, cluster, error);
 }

@@ -60,6 +60,9 @@ pl_code pl_job_options_adopt_site(pl_job_options *options, pl_arena *arena, pl_e
  * of the devices. */
 pl_code pl_job_options_complete(pl_job_options *options, const pl_model *model, const pl_cluster *cluster,
                                 pl_error *error);
+/* Of this alone, also without a model: exchanges of experts leave something to compute on, whoever says what they take.
+ */
+pl_code pl_job_options_check_exchange(const pl_job_options *options, const pl_cluster *cluster, pl_error *error);
 
 /* Under --must-fit: PL_DOES_NOT_FIT if the row's strategy does not; PL_OK otherwise. */
 pl_code pl_job_options_demand_fit(const pl_job_options *options, const pl_result_row *row, pl_error *error);

@@ -187,6 +187,7 @@ static pl_code take_module(pl_job_options *options, pl_program_subject *to, pl_a
   if (request->program_path != NULL) {
     PL_TRY(pl_ir_load(request->program_path, arena, &to->module, error));
     PL_TRY(pl_job_options_adopt_framework(options, arena, error));
+    PL_TRY(pl_job_options_check_exchange(options, to->cluster, error));
     PL_TRY(pl_job_options_adopt_collectives(options, arena, error));
     PL_TRY(pl_job_options_adopt_site(options, arena, error));
     return pl_job_options_visit(options, &to->cluster, arena, error);
