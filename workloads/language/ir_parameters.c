@@ -14,7 +14,8 @@ const char *pl_ir_path_join(pl_arena *arena, const char *prefix, const char *las
   if (path == NULL) return NULL;
   memcpy(path, prefix, n_prefix);
   path[n_prefix] = '.';
-  memcpy(path + n_prefix + 1, last, n_last + 1);
+  memcpy(path + n_prefix + 1, last, n_last);
+  path[n_prefix + 1 + n_last] = '\0';
   return path;
 }
 

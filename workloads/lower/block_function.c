@@ -196,6 +196,7 @@ static const pl_kernel_names *names_of(const pl_ir_function *function, const pl_
 
 static pl_code name_ops(pl_block_function *block, pl_block_kind kind, pl_arena *arena, pl_error *error) {
   const pl_ir_function *function = block->function;
+  PL_ASSERT(function != NULL);
   const pl_kernel_names **names = PL_TAKE(arena, const pl_kernel_names *, function->n_ops + 1);
   if (names == NULL) return pl_fail_memory(error, "the program of a block");
   for (int32_t i = 0; i < function->n_ops; i++)

@@ -190,7 +190,7 @@ const char *pl_launching_value_name(const pl_launching *own, int32_t value, cons
   const pl_ir_function *function = own->block->function;
   const char *name = own->f->values[value].name;
   if (!own->backward || name[0] != 'd' || strlen(name) >= STEM) return otherwise;
-  strcpy(stem, name + 1);
+  memcpy(stem, name + 1, strlen(name));
   for (;;) {
     if (strcmp(stem, "x") == 0) return "input";
     const pl_kernel_names *names = names_by(own, stem);

@@ -38,6 +38,7 @@ typedef struct known_block {
 
 /* "layer 12" of "h.12.mlp.up", "decoder layer 3" of "decoder.h.3.x", "head" of "head.logits". NULL: no block. */
 static const char *block_of(const char *name, pl_arena *arena) {
+  PL_ASSERT(name != NULL);
   for (const char *at = name; at != NULL; at = strchr(at, '.'), at = at != NULL ? at + 1 : NULL) {
     size_t digits = at[0] == 'h' && at[1] == '.' ? strspn(at + 2, "0123456789") : 0;
     if (digits == 0 || (at[2 + digits] != '.' && at[2 + digits] != 0)) continue;

@@ -78,6 +78,7 @@ static pl_code take_mesh(filling *own, pl_error *error) {
   int32_t kv = own->model->attention.n_kv_heads > 0 ? greatest_common(own->model->attention.n_kv_heads, tmp)
                                                     : tmp; /* ranks with heads of their own */
   bool cuts_experts = pl_strategy_cuts_experts(strategy);  /* over the tensor axis, as dense layers */
+  PL_ASSERT(kv > 0 && tmp > 0);
   int32_t tensor_experts = ep > 1 && !cuts_experts ? greatest_common(ep, tmp) : 1;
   if (ep > 1 && kv != tmp && tensor_experts != 1 && tensor_experts != tmp && tensor_experts != tmp / kv)
     return pl_fail(error, PL_UNSUPPORTED,
