@@ -103,7 +103,7 @@ static void join_between(pl_kernel_finding *own, int32_t op) {
 /* Tokens that are copied for their experts; scores or their gradients, which a profile scales by a kernel of its own.
  */
 static bool stands_alone(const pl_kernel_finding *own, int32_t op) {
-  if (pl_read_is_dispatch(&own->read, op)) return true;
+  if (pl_ir_is_dispatch(own->routing, own->read.f, pl_read_op(&own->read, op))) return true;
   if (own->framework->kernels.fuses_scale || !pl_read_is(&own->read, op, "scale")) return false;
   const pl_ir_type *type = pl_read_type(&own->read, pl_read_op(&own->read, op)->first_output);
   return pl_ir_type_find(type, pl_ir_name_of("s")) >= 0 && pl_ir_type_find(type, pl_ir_name_of("t")) >= 0;

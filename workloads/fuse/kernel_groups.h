@@ -10,6 +10,7 @@
 
 #include "workloads/framework/framework.h"
 #include "workloads/fuse/reading.h"
+#include "workloads/language/ir_routing.h"
 
 /* Parameters whose products are one, by path: queries, keys and values, or gate and up projection. Their biases have a
  * number of their own. */
@@ -28,9 +29,10 @@ typedef struct pl_kernel_finding {
   pl_reading read;
   const pl_framework *framework;
   const pl_kernel_packs *packs;
-  int32_t *n_readers; /* per value: operands that it is, results that it is handed back as */
-  int32_t *reader;    /* per value: the last op that reads it */
-  int32_t *parent;    /* per op: another of its group, itself */
+  const pl_ir_routing *routing; /* of the module; whoever joins groups sets it */
+  int32_t *n_readers;           /* per value: operands that it is, results that it is handed back as */
+  int32_t *reader;              /* per value: the last op that reads it */
+  int32_t *parent;              /* per op: another of its group, itself */
 } pl_kernel_finding;
 
 /* Fills it for a function; groups are single ops. False: no memory. */

@@ -258,11 +258,12 @@ static bool take_room(writing *w, const pl_ir_function *from) {
 }
 
 static pl_code write_function(writing *w, const pl_ir_module *from, int32_t index, const pl_framework *framework,
-                              const pl_kernel_packs *packs, pl_error *error) {
+                              const pl_kernel_packs *packs, const pl_ir_routing *routing, pl_error *error) {
   const pl_ir_function *f = from->functions[index];
   pl_arena_mark mark = pl_arena_mark_here(w->scratch);
   if (!pl_kernel_finding_init(&w->own, from, index, framework, packs, w->scratch) || !take_room(w, f))
     return no_memory(error);
+  w->own.routing = routing;
   pl_kernel_groups_find(&w->own);
   if (!order_ops(w) || !pl_narrowing_begin(&w->narrowing, &w->own, w->function, w->next_of, w->map, w->scratch))
     return no_memory(error);
@@ -323,8 +324,9 @@ static pl_code write(const pl_ir_module *from, const pl_kernels_options *options
                .callees = PL_TAKE(scratch, int32_t, from->n_functions + 1)};
   if (w.callees == NULL || !pl_kernel_packs_find(from, framework, scratch, &packs)) return no_memory(error);
   pl_narrowing_init(&w.narrowing, from, made, framework);
+  const pl_ir_routing routing = pl_ir_routing_even(from);
   for (int32_t i = 0; i < from->n_functions; i++)
-    PL_TRY(write_function(&w, from, i, framework, &packs, error));
+    PL_TRY(write_function(&w, from, i, framework, &packs, &routing, error));
   return write_classes(&w, from, error);
 }
 

@@ -160,17 +160,6 @@ static bool is_activated(const pl_reading *own, int32_t value) {
   return pl_read_is_activation(own, op);
 }
 
-static bool has_dim(const pl_reading *own, int32_t value, const char *dim) {
-  return pl_ir_type_find(pl_read_type(own, value), pl_ir_name_of(dim)) >= 0;
-}
-
-bool pl_read_is_dispatch(const pl_reading *own, int32_t op) {
-  if (!pl_read_is(own, op, "spread")) return false;
-  int32_t made = pl_read_op(own, op)->first_output, of = pl_read_op(own, op)->inputs[0];
-  return has_dim(own, made, "x") && has_dim(own, made, "s") && has_dim(own, made, "h") && !has_dim(own, of, "x") &&
-         has_dim(own, of, "h");
-}
-
 int32_t pl_read_chosen(const pl_reading *own, int32_t multiply) {
   if (!pl_read_is(own, multiply, "multiply")) return PL_IR_NONE;
   int32_t op = pl_read_made(own, multiply, 1);

@@ -110,8 +110,6 @@ bool pl_read_is_bias_in_steps(const pl_reading *own, int32_t op, const pl_framew
 /* The table that a value is looked up in, behind cuts and renames: the op that does; PL_IR_NONE: none. */
 int32_t pl_read_lookup(const pl_reading *own, int32_t value);
 
-/* Tokens on their way to experts: a copy of them for each that they go to. */
-bool pl_read_is_dispatch(const pl_reading *own, int32_t op);
 /* Of a multiplication by the weights of experts' answers: the op that chose them; PL_IR_NONE: it is none. */
 int32_t pl_read_chosen(const pl_reading *own, int32_t multiply);
 
