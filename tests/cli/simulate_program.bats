@@ -392,3 +392,15 @@ said() { jq 'del(.run_digest, .n_played_microbatches)' <<<"$1"; }
   sed 's/"queries"/"context.fp8"/' "$BATS_TEST_TMPDIR/own.plir" >"$BATS_TEST_TMPDIR/taken.plir"
   [ "$(peak "$BATS_TEST_TMPDIR/taken.plir")" = "$own" ]
 }
+
+@test "what is a layer is told by what it computes: functions may have any name" {
+  played() { "$PACELINE" simulate --program "$1" --platform dgx-a100:2 --framework "$2" --json | jq -c '[.iter_time_s, .peak_mem_bytes]'; }
+  local job=(--model gpt2-345m --gbs 32 --seq 512 --dtype fp16 --strategy pp=1,dp=16,tmp=1,mbs=2) of_layers
+  # autocast keeps layers' residual stream in fp32; the host works for each layer
+  for framework in torch-ddp nanotron; do
+    "$PACELINE" program print "${job[@]}" --framework "$framework" -o "$BATS_TEST_TMPDIR/$framework.plir"
+    sed 's/@layer/@block/g' "$BATS_TEST_TMPDIR/$framework.plir" >"$BATS_TEST_TMPDIR/other.plir"
+    of_layers=$(played "$BATS_TEST_TMPDIR/$framework.plir" "$framework")
+    [ "$(played "$BATS_TEST_TMPDIR/other.plir" "$framework")" = "$of_layers" ]
+  done
+}

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "workloads/compile/ir_graph_state.h"
+#include "workloads/language/ir_again.h"
+#include "workloads/language/ir_layer.h"
 #include "workloads/language/ir_work.h"
 
 static bool is_in_time(const pl_framework *framework) {
@@ -95,6 +97,16 @@ static bool adds_shards(const pl_ir_function *f, const pl_ir_op *op, uint16_t do
   return all;
 }
 
+/* What the host does for a layer, in its forward pass and in its backward pass. */
+static pl_code add_layer(pl_ir_graphing *own, const pl_ir_function *f, pl_ir_load *made) {
+  const pl_ir_function *forward = pl_ir_forward_of(own->module, f->name);
+  if (own->framework->launch.layer_s == 0 || (forward != NULL && strstr(f->name, ".backward") == NULL)) return PL_OK;
+  bool is_layer = pl_ir_is_layer(own->module, forward != NULL ? forward : f, own->arena);
+  if (own->arena->failed) return pl_ir_graph_no_memory(own);
+  if (is_layer) made->host_s += own->framework->launch.layer_s;
+  return PL_OK;
+}
+
 /* Of a function in a pass, through its calls. */
 static pl_code load_of(pl_ir_graphing *own, int32_t function, pl_category category, const pl_ir_load **load) {
   int32_t pass = category == PL_CATEGORY_FORWARD ? 0 : 1;
@@ -103,9 +115,7 @@ static pl_code load_of(pl_ir_graphing *own, int32_t function, pl_category catego
   *load = made;
   if (made->known) return PL_OK;
   made->known = true;
-  if (strstr(f->name, "layer") != NULL && strchr(f->name, '.') == NULL) made->host_s += own->framework->launch.layer_s;
-  if (strstr(f->name, "layer") != NULL && strstr(f->name, ".backward") != NULL)
-    made->host_s += own->framework->launch.layer_s;
+  PL_TRY(add_layer(own, f, made));
   const pl_ir_doing *doing = pl_ir_graph_doing(own, function);
   hidden_exchange hidden = {.alone_s = 0};
   int32_t outer = own->function;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "workloads/fuse/kernel_stepping.h"
+#include "workloads/language/ir_again.h"
 
 static bool is(const pl_ir_op *op, const char *row) {
   return pl_ir_op_is(op, row);
@@ -91,7 +92,7 @@ static int32_t append_signs(pl_kernel_stepping *own, int32_t value) {
 
 /* What `kept` reads was kept by; NULL: by no op of the function that this one is derived of. */
 static const pl_ir_op *keep_of(const pl_kernel_stepping *own, const pl_ir_op *kept, const pl_ir_function **forward) {
-  *forward = pl_kernel_forward_of(own->from, own->finding.read.f->name);
+  *forward = pl_ir_forward_of(own->from, own->finding.read.f->name);
   for (int32_t i = 0; *forward != NULL && i < (*forward)->n_ops; i++)
     if (is(&(*forward)->ops[i], "keep") && strcmp((*forward)->ops[i].path, kept->path) == 0) return &(*forward)->ops[i];
   return NULL;

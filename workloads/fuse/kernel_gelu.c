@@ -7,6 +7,7 @@
 
 #include "workloads/fuse/kernel_groups.h"
 #include "workloads/fuse/kernel_stepping.h"
+#include "workloads/language/ir_again.h"
 
 static const char *const reason = "gelu in steps";
 static const char *const part_names[PL_GELU_PARTS] = {"half", "sum", "tanh"};
@@ -102,7 +103,7 @@ static void take_parts(pl_kernel_stepping *own, int32_t value, int32_t made[PL_G
 }
 
 static bool was_in_steps(const pl_kernel_stepping *own, int32_t value) {
-  const pl_ir_function *f = own->finding.read.f, *forward = pl_kernel_forward_of(own->from, f->name);
+  const pl_ir_function *f = own->finding.read.f, *forward = pl_ir_forward_of(own->from, f->name);
   int32_t maker = pl_read_maker(&own->finding.read, value);
   if (has_steps(f, value)) return true;
   if (forward == NULL) return false;

@@ -85,7 +85,7 @@ static bool reads_narrow(const pl_kernel_narrowing *own, const pl_ir_function *f
 }
 
 static const pl_ir_function *derived(const pl_kernel_narrowing *own, const pl_ir_function *f, const char *end) {
-  const pl_ir_function *forward = pl_kernel_forward_of(own->from, f->name);
+  const pl_ir_function *forward = pl_ir_forward_of(own->from, f->name);
   return pl_kernel_derived_of(own->from, forward != NULL ? forward : f, end);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "workloads/fuse/kernel_steps.h"
+#include "workloads/language/ir_again.h"
 
 static bool is(const pl_ir_op *op, const char *row) {
   return pl_ir_op_is(op, row);
@@ -59,19 +60,6 @@ bool pl_kernel_is_remade(const pl_ir_function *f, const pl_ir_op *keep, pl_kerne
   return made->keep != NULL && pl_ir_type_equal(made->type, &f->values[keep->inputs[0]].type);
 }
 
-const pl_ir_function *pl_kernel_forward_of(const pl_ir_module *module, const char *name) {
-  static const char *const ends[] = {".backward", ".weights"};
-  for (size_t e = 0; e < sizeof ends / sizeof ends[0]; e++) {
-    size_t length = strlen(name), end = strlen(ends[e]);
-    if (length <= end || strcmp(name + length - end, ends[e]) != 0) continue;
-    for (int32_t i = 0; i < module->n_functions; i++)
-      if (strlen(module->functions[i]->name) == length - end &&
-          strncmp(module->functions[i]->name, name, length - end) == 0)
-        return module->functions[i];
-  }
-  return NULL;
-}
-
 /* What keeps, in the forward function, what `kept` of a backward function reads; NULL: it is not there. */
 static const pl_ir_op *keep_at(const pl_ir_function *forward, const pl_ir_op *kept) {
   for (int32_t i = 0; forward != NULL && i < forward->n_ops; i++)
@@ -81,7 +69,7 @@ static const pl_ir_op *keep_at(const pl_ir_function *forward, const pl_ir_op *ke
 
 bool pl_kernel_remade_of(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *kept,
                          pl_kernel_remade *made) {
-  const pl_ir_function *forward = pl_kernel_forward_of(module, f->name);
+  const pl_ir_function *forward = pl_ir_forward_of(module, f->name);
   const pl_ir_op *keep = keep_at(forward, kept);
   return keep != NULL && pl_kernel_is_remade(forward, keep, made);
 }
@@ -101,7 +89,7 @@ bool pl_kernel_is_squared(const pl_ir_function *f, const pl_ir_op *keep, pl_kern
 
 bool pl_kernel_squared_of(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *kept,
                           pl_kernel_remade *made) {
-  const pl_ir_function *forward = pl_kernel_forward_of(module, f->name);
+  const pl_ir_function *forward = pl_ir_forward_of(module, f->name);
   const pl_ir_op *keep = keep_at(forward, kept);
   return keep != NULL && pl_kernel_is_squared(forward, keep, made);
 }
@@ -132,7 +120,7 @@ bool pl_kernel_is_exponentials(const pl_ir_function *f, const pl_ir_op *keep, bo
 
 bool pl_kernel_exponentials_of(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *kept, bool narrow,
                                pl_kernel_exponentials *made) {
-  const pl_ir_function *forward = pl_kernel_forward_of(module, f->name);
+  const pl_ir_function *forward = pl_ir_forward_of(module, f->name);
   const pl_ir_op *keep = keep_at(forward, kept);
   return keep != NULL && pl_kernel_is_exponentials(forward, keep, narrow, made);
 }
@@ -174,7 +162,7 @@ bool pl_kernel_keeps_wide(const pl_ir_module *module, const pl_ir_function *f, c
 }
 
 bool pl_kernel_kept_is_wide(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *kept) {
-  const pl_ir_function *forward = pl_kernel_forward_of(module, f->name);
+  const pl_ir_function *forward = pl_ir_forward_of(module, f->name);
   const pl_ir_op *keep = keep_at(forward, kept);
   return keep != NULL && pl_kernel_keeps_wide(module, forward, keep);
 }

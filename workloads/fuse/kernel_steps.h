@@ -55,9 +55,7 @@ bool pl_kernel_is_exponentials(const pl_ir_function *f, const pl_ir_op *keep, bo
 bool pl_kernel_exponentials_of(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *kept, bool narrow,
                                pl_kernel_exponentials *made);
 
-/* The forward function of a backward one (@f of @f.backward and @f.weights); and that which ends so. NULL: none.
- * kernel_remade.c */
-const pl_ir_function *pl_kernel_forward_of(const pl_ir_module *module, const char *name);
+/* The function derived from @f whose name ends so; NULL: none. kernel_remade.c */
 const pl_ir_function *pl_kernel_derived_of(const pl_ir_module *module, const pl_ir_function *f, const char *end);
 
 /* `op` of `from` once more in `to`, operands by `map` (NULL: the same values), with another callee where it calls.

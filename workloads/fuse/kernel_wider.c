@@ -6,6 +6,8 @@
 #include "core/base/hash_index.h"
 #include "workloads/fuse/kernel_steps.h"
 #include "workloads/fuse/reading.h"
+#include "workloads/language/ir_again.h"
+#include "workloads/language/ir_layer.h"
 #include "workloads/language/ir_table.h"
 
 /* How a function's values are read, of each of them. */
@@ -192,8 +194,12 @@ static void widen(widening *own, const widening *forward) {
   }
 }
 
-static pl_autocast_form form_of(const pl_ir_function *f, const pl_framework *framework) {
-  if (strstr(f->name, "layer") == NULL) return PL_AUTOCAST_OFF;
+/* Off but in layers, and in what is derived from them. */
+static pl_autocast_form form_of(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_function *forward,
+                                const pl_framework *framework, pl_arena *arena) {
+  bool off = pl_framework_autocast(framework, PL_DTYPE_FP16) == PL_AUTOCAST_OFF &&
+             pl_framework_autocast(framework, PL_DTYPE_BF16) == PL_AUTOCAST_OFF;
+  if (off || !pl_ir_is_layer(module, forward != NULL ? forward : f, arena)) return PL_AUTOCAST_OFF;
   for (int32_t i = 0; i < f->n_values; i++)
     if (has_16_bits(&f->values[i].type)) return pl_framework_autocast(framework, (pl_dtype)f->values[i].type.element);
   return PL_AUTOCAST_OFF;
@@ -203,7 +209,7 @@ static bool take(widening *own, const pl_ir_module *module, const pl_ir_function
                  pl_arena *arena) {
   *own = (widening){.module = module,
                     .f = f,
-                    .derives = pl_kernel_forward_of(module, f->name) != NULL,
+                    .derives = pl_ir_forward_of(module, f->name) != NULL,
                     .form = form,
                     .times = PL_TAKE(arena, uint8_t, f->n_values + 1),
                     .stream = PL_TAKE(arena, bool, f->n_values + 1)};
@@ -214,10 +220,11 @@ static bool take(widening *own, const pl_ir_module *module, const pl_ir_function
 
 bool pl_kernel_wider_take(const pl_ir_module *module, const pl_ir_function *function, const pl_framework *framework,
                           pl_arena *arena, const uint8_t **times) {
-  widening own, forward = {.f = pl_kernel_forward_of(module, function->name)}, none = {.f = NULL};
-  pl_autocast_form form = form_of(function, framework);
+  widening own, forward = {.f = pl_ir_forward_of(module, function->name)}, none = {.f = NULL};
   *times = NULL;
-  if (form == PL_AUTOCAST_OFF || module->level != PL_IR_KERNELS) return true;
+  if (module->level != PL_IR_KERNELS) return true;
+  pl_autocast_form form = form_of(module, function, forward.f, framework, arena);
+  if (form == PL_AUTOCAST_OFF) return !arena->failed;
   if (forward.f != NULL) {
     if (!take(&forward, module, forward.f, form, arena)) return false;
     widen(&forward, &none);

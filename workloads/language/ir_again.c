@@ -1,6 +1,8 @@
 /* See workloads/language/ir_again.h. */
 #include "workloads/language/ir_again.h"
 
+#include <string.h>
+
 #include "workloads/language/ir_table.h"
 
 static bool is_narrow_cast(const pl_ir_function *function, const pl_ir_op *op) {
@@ -48,4 +50,17 @@ bool pl_ir_is_derived(const pl_ir_function *function) {
 
 const bool *pl_ir_again_take_if_derived(const pl_ir_function *function, pl_arena *arena) {
   return pl_ir_is_derived(function) ? pl_ir_again_take(function, arena) : PL_TAKE(arena, bool, function->n_ops + 1);
+}
+
+const pl_ir_function *pl_ir_forward_of(const pl_ir_module *module, const char *name) {
+  static const char *const ends[] = {".backward", ".weights"};
+  for (size_t e = 0; e < sizeof ends / sizeof ends[0]; e++) {
+    size_t length = strlen(name), end = strlen(ends[e]);
+    if (length <= end || strcmp(name + length - end, ends[e]) != 0) continue;
+    for (int32_t i = 0; i < module->n_functions; i++)
+      if (strlen(module->functions[i]->name) == length - end &&
+          strncmp(module->functions[i]->name, name, length - end) == 0)
+        return module->functions[i];
+  }
+  return NULL;
 }
