@@ -77,6 +77,7 @@ refused() { # FROM TO MESSAGE LINE CARET
   refuses "--gbs is missing" --model tiny-llama
   refuses "--strategy is missing" $job --level distributed
   refuses "--level: 'trainign' is unknown; choose one of model, training, distributed, kernels; did you mean 'training'?" $job --level trainign
+  refuses "pp=16777216 * dp=16777216 * tmp=16777216 * cp=16777216 = 79228162514264337593543950336 ranks are too many; at most 16777216" $job --strategy pp=16777216,tmp=16777216,cp=16777216,dp=16777216,mbs=1
   refuses "--strategy stands beside the file $example" "$example" --strategy pp=2
   refuses "--gbs stands beside the file $example" "$example" --gbs 2
   refuses "--platform without --strategy" $job --platform dgx-h100:1

@@ -37,10 +37,11 @@ static void check_use(pl_strategy *strategy, const pl_model *model, pl_arena *ar
   const pl_cluster cluster = {.n_devices = 64, .devices = devices, .n_profiles = 1, .profiles = &profile};
   const pl_job job = {.gbs = 16, .seq = 128, .dtype = PL_DTYPE_FP16, .flash = true, .bucket_bytes = 1e5};
   pl_error error = PL_ERROR_INIT;
-  int64_t product = strategy->cp <= 64 ? (int64_t)strategy->pp * strategy->dp * strategy->cp : 0;
-  uint32_t n_devices = product > 0 && product * (strategy->tmp <= 64 ? strategy->tmp : 0) <= 64
-                           ? (uint32_t)(product * strategy->tmp)
-                           : 16;
+  int64_t product = (int64_t)strategy->pp * strategy->dp, inside = (int64_t)pl_strategy_cp(strategy) * strategy->tmp;
+  uint32_t n_devices =
+      product > 0 && product <= 64 && inside <= 64 && product * inside <= 64 ? (uint32_t)(product * inside) : 16;
+  PL_ASSERT(pl_strategy_spread(strategy, n_devices, &error) == error.code);
+  if (error.code != PL_OK) return;
   pl_code code = pl_strategy_check(strategy, model, &job, n_devices, &error);
   PL_ASSERT(code == error.code);
   if (code != PL_OK) return;

@@ -231,7 +231,8 @@ static void degrees_are_assumed(void **state) {
                {"pp=4,tmp=2,mbs=1", "dp=2", 16, 4, 2, 2},
                {"tmp=2,cp=2,mbs=1", "pp=1, dp=4", 16, 1, 4, 2},
                {"pp=5,mbs=1,idle=1", "tmp=1, dp=3", 16, 5, 3, 1},
-               {"pp=32,mbs=1", "tmp=1, dp=1", 16, 32, 1, 1}, /* too many, likewise */
+               {"pp=32,mbs=1", "tmp=1, dp=1", 16, 32, 1, 1},                                 /* too many, likewise */
+               {"pp=16777216,tmp=16777216,cp=65536,mbs=1", "dp=1", 16, 1 << 24, 1, 1 << 24}, /* 2^64 is not 0 */
                {"pp=4,dp=4,tmp=1,mbs=1", "", 16, 4, 4, 1}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char text[PL_ASSUMED_TEXT_BYTES];

@@ -399,8 +399,19 @@ pl_code pl_strategy_assign_cached(pl_strategy *strategy, const pl_model *model, 
   return PL_OK;
 }
 
+/* Where no platform says how many there are; as many as a placement may name. */
+static pl_code check_ranks(const pl_strategy *strategy, pl_error *error) {
+  enum { MOST_RANKS = 1 << 24 };
+  double ranks = (double)strategy->pp * strategy->dp * strategy->tmp * pl_strategy_cp(strategy);
+  if (ranks <= MOST_RANKS) return PL_OK;
+  return pl_fail(error, PL_BAD_INPUT,
+                 "strategy: pp=%d * dp=%d * tmp=%d * cp=%d = %.0f ranks are too many; at most %d are possible",
+                 strategy->pp, strategy->dp, strategy->tmp, pl_strategy_cp(strategy), ranks, MOST_RANKS);
+}
+
 pl_code pl_strategy_assign_unplaced(pl_strategy *strategy, const pl_model *model, const pl_job *job,
                                     const char *way_out, pl_arena *arena, pl_error *error) {
+  PL_TRY(check_ranks(strategy, error));
   PL_TRY(pl_strategy_check(strategy, model, job, pl_strategy_n_ranks(strategy), error));
   if (strategy->recipe == PL_ASSIGN_BALANCED || strategy->recipe == PL_ASSIGN_OPTIMAL ||
       strategy->recipe == PL_ASSIGN_AMP)

@@ -6,8 +6,10 @@
 
 pl_code pl_strategy_spread(pl_strategy *strategy, uint32_t n_devices, pl_error *error) {
   if ((strategy->assumed & PL_ASSUMED_DP) == 0) return PL_OK;
-  int64_t ranks = (int64_t)strategy->pp * pl_strategy_cp(strategy) * strategy->tmp, dp = (int64_t)n_devices / ranks;
-  if (dp == 0) return PL_OK; /* too many for the devices, which the check says */
+  int64_t ranks = (int64_t)strategy->pp * strategy->tmp; /* each is at most 2^24: three of them may overflow */
+  if (ranks <= n_devices) ranks *= pl_strategy_cp(strategy);
+  if (ranks > n_devices) return PL_OK; /* too many for the devices, which the check says */
+  int64_t dp = (int64_t)n_devices / ranks;
   if (n_devices % ranks != 0 && !strategy->idle)
     return pl_fail(error, PL_BAD_INPUT,
                    "strategy: dp is left out, and pp * cp * tmp = %" PRId64 " does not divide %" PRIu32
