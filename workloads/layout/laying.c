@@ -150,15 +150,24 @@ typedef struct choice {
   bool is_stored[OPERANDS_MAX], is_fed[OPERANDS_MAX];
 } choice;
 
-/* A partial sum has to be added up sooner or later. What is made of partial sums here carries that on, but for
- * gradients of parameters, which are added up behind the last microbatch whatever is done here. */
+/* Along such an axis devices have other samples, or other tokens. */
+static bool cuts_batch(const pl_laying *part, int32_t axis) {
+  return part->rules->on[axis].role == PL_AXIS_DATA || part->rules->on[axis].role == PL_AXIS_CONTEXT;
+}
+
+/* A partial sum has to be added up sooner or later. What is made of partial sums here carries that on. Gradients of
+ * parameters are added up over the batch behind the last microbatch, whatever is done here; over tensor ranks that have
+ * a parameter whole they are so because of it. */
+static bool is_owed(const pl_laying *part, const pl_ir_op *op, int32_t k, int32_t axis, const pl_ir_way *way) {
+  return way->kind == PL_IR_PARTIAL && (part->fed[op->first_output + k] == NULL || !cuts_batch(part, axis));
+}
+
 static double owed_cost(const pl_laying *part, const pl_ir_op *op, int32_t k, int32_t axis, const pl_ir_way *way) {
-  if (way->kind != PL_IR_PARTIAL || part->fed[op->first_output + k] != NULL) return 0;
+  if (!is_owed(part, op, k, axis, way)) return 0;
   const pl_ir_type *type = &part->from->values[op->first_output + k].type;
   double parts = pl_ir_type_elements(type) * pl_ir_element_bytes((pl_ir_element)type->element);
-  for (int32_t other = 0; other < part->own->rules->mesh.n_axes; other++)
-    if (part->rules->on[other].role == PL_AXIS_DATA || part->rules->on[other].role == PL_AXIS_CONTEXT)
-      parts /= part->own->rules->mesh.axes[other].extent;
+  for (int32_t other = 0; other < part->own->rules->mesh.n_axes && part->fed[op->first_output + k] == NULL; other++)
+    if (cuts_batch(part, other)) parts /= part->own->rules->mesh.axes[other].extent;
   return pl_laying_cost(part, PL_IR_PARTIAL, PL_IR_SAME, axis, parts);
 }
 
@@ -199,7 +208,7 @@ static bool is_better(const candidate *a, const candidate *b) {
 static bool is_free(const pl_laying *part, const choice *own, int32_t axis, const candidate *made) {
   for (int32_t i = 0; i < own->op->n_outputs; i++)
     if ((own->is_stored[i] && own->stored[i].on[axis] != made->outputs_on[i]) ||
-        (own->ways[made->way].kind == PL_IR_PARTIAL && part->fed[own->op->first_output + i] == NULL))
+        is_owed(part, own->op, i, axis, &own->ways[made->way]))
       return false;
   return made->moves == 0;
 }
