@@ -43,7 +43,7 @@ static pl_class_memory memory_of(const char *text) {
   pl_arena_init(&arena, 0);
   pl_code code = pl_ir_parse("t", text, strlen(text), &arena, &module, &error);
   if (code == PL_OK) code = pl_ir_check(&module, &error);
-  if (code == PL_OK) code = pl_program_memory_take(&cluster, &module, NULL, &arena, &memory, &error);
+  if (code == PL_OK) code = pl_program_memory_take(&cluster, &module, NULL, NULL, &arena, &memory, &error);
   if (code != PL_OK) fail_msg("%s", error.message);
   found = memory[0];
   pl_arena_release(&arena);

@@ -50,7 +50,7 @@ static double program_buffers(const char *text, bool fp8, bool fp4, bool caches,
       pl_strategy_assign(&strategy, &model, &job, NULL, &arena, &error) != PL_OK ||
       pl_program_of(&model, &job, &strategy, PL_IR_DISTRIBUTED, &arena, &distributed, &error) != PL_OK ||
       pl_program_kernels(&distributed, &framework, &arena, &kernels, &error) != PL_OK ||
-      pl_program_memory_take(&nothing, &kernels, &framework, &arena, &memory, &error) != PL_OK)
+      pl_program_memory_take(&nothing, &kernels, &framework, NULL, &arena, &memory, &error) != PL_OK)
     fail_msg("%s", error.message);
   return memory[stage].buffers;
 }

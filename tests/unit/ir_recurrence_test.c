@@ -14,6 +14,7 @@
 #include "workloads/language/ir_check.h"
 #include "workloads/language/ir_recurrence.h"
 #include "workloads/language/ir_text.h"
+#include "workloads/memory/program_memory.h"
 #include "workloads/passes/program_of.h"
 
 static const char gpt2[] = TINY_GPT2;
@@ -57,6 +58,22 @@ static bool same_phases(const pl_ir_played *played, const pl_ir_recurrence *fewe
   return true;
 }
 
+/* What is held at most is the same whether periods are counted once or one by one. */
+static void same_memory(const char *text, const pl_ir_module *whole, const pl_ir_recurrence *recurrence,
+                        pl_arena *arena) {
+  const pl_device_profile profile = {.memory_bytes = 1e9};
+  const pl_device devices[64] = {{.profile = 0}};
+  const pl_cluster cluster = {.devices = devices, .n_devices = 64, .profiles = &profile, .n_profiles = 1};
+  pl_error error = PL_ERROR_INIT;
+  pl_class_memory *once, *all;
+  assert_int_equal(pl_program_memory_take(&cluster, whole, NULL, recurrence, arena, &once, &error), PL_OK);
+  assert_int_equal(pl_program_memory_take(&cluster, whole, NULL, NULL, arena, &all, &error), PL_OK);
+  for (int32_t c = 0; c < whole->n_classes; c++)
+    if (once[c].peak != all[c].peak || once[c].values != all[c].values || once[c].host != all[c].host ||
+        all[c].values == 0)
+      fail_msg("%s: %s holds %g bytes, not %g", text, whole->classes[c].name, once[c].peak, all[c].peak);
+}
+
 static void check_schedule(const char *text, int32_t n_phases, int32_t round) {
   enum { WHOLE = 48 };
   pl_arena arena;
@@ -67,6 +84,7 @@ static void check_schedule(const char *text, int32_t n_phases, int32_t round) {
   assert_true(pl_ir_recurrence_find(&whole, PL_IR_CARRIED_PERIODS, &arena, &recurrence));
   if (recurrence.n_phases != n_phases || recurrence.round != round || recurrence.fewest != WHOLE)
     fail_msg("%s: %d phases, %d microbatches a period", text, recurrence.n_phases, recurrence.round);
+  same_memory(text, &whole, &recurrence, &arena);
   for (int32_t leapt = round; leapt <= WHOLE - recurrence.filling - round; leapt += round) {
     pl_ir_played played;
     bool is_possible = false;

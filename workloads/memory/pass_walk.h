@@ -51,6 +51,7 @@ typedef struct pl_chunk_walk {
 
 typedef struct pl_pass_walk {
   const pl_ir_module *module;
+  const pl_ir_recurrence *recurrence; /* of its lists; NULL: not known */
   const pl_framework *framework;
   pl_dtype dtype; /* of the module */
   pl_training_state state;

@@ -117,13 +117,14 @@ static bool run_step(pl_pass_walk *own, const pl_ir_class *class, int32_t s, int
   return effect != NULL;
 }
 
-/* From this step on as far as passes are known and neither joined nor have a part in the host; returns how many. */
-static int32_t run_known(pl_pass_walk *own, const pl_ir_class *class, int32_t s) {
+/* From this step on, in front of `end`, as far as passes are known and neither joined nor have a part in the host;
+ * returns how many. */
+static int32_t run_known(pl_pass_walk *own, const pl_ir_class *class, int32_t s, int32_t end) {
   const pl_ir_step *steps = class->steps;
   const pl_chunk_walk *of = NULL;
   double live = own->live, peak = own->peak;
   int32_t at = s, chunk = PL_IR_NONE;
-  for (; at < class->n_steps && !steps[at].joined; at++) {
+  for (; at < end && !steps[at].joined; at++) {
     if (steps[at].chunk != chunk) of = &own->chunks[chunk = steps[at].chunk];
     const pl_pass_effect *effect = &of->effects[steps[at].kind];
     if (!of->is_known[steps[at].kind] || effect->host_peak > 0 || effect->host_net != 0) break;
@@ -135,10 +136,46 @@ static int32_t run_known(pl_pass_walk *own, const pl_ir_class *class, int32_t s)
   return at - s;
 }
 
+/* A phase in which a class's steps recur, while its first period is run; `period` 0: none is. */
+typedef struct repeated {
+  int32_t end, period, n_left; /* behind the first period, or where one begins; steps; periods behind the first */
+  double live, host_live;      /* in front of it */
+} repeated;
+
+/* The one that begins at this step, or else where the next one does. */
+static repeated begin_phase(const pl_pass_walk *own, const pl_ir_class *class, int32_t s) {
+  const pl_ir_recurrence *found = own->recurrence;
+  repeated none = {.end = class->n_steps};
+  for (int p = 0; found != NULL && own->steps == NULL && p < found->n_phases; p++) {
+    const pl_lane_phase *phase = &found->phases[class - own->module->classes][p];
+    int32_t period = (int32_t)found->period[p];
+    if (phase->from > (uint32_t)s && (int32_t)phase->from < none.end) none.end = (int32_t)phase->from;
+    if (phase->from != (uint32_t)s || phase->to < phase->from + 2 * found->period[p]) continue;
+    return (repeated){.end = s + period,
+                      .period = period,
+                      .n_left = (int32_t)(phase->to - phase->from) / period - 1,
+                      .live = own->live,
+                      .host_live = own->host_live};
+  }
+  return none;
+}
+
+/* Where as much is there as in front of a period, all others are what it was. */
+static int32_t left_out(const pl_pass_walk *own, const repeated *of, int32_t s) {
+  bool is_one = of->period > 0 && s == of->end && own->live == of->live && own->host_live == of->host_live;
+  return is_one ? of->n_left * of->period : 0;
+}
+
 /* All steps of a list, one after the other. */
 static bool run_steps(pl_pass_walk *own, const pl_ir_class *class) {
+  repeated phase = {.end = 0};
   for (int32_t s = 0, n = 0; s < class->n_steps; s += n) {
-    if (own->steps == NULL && (n = run_known(own, class, s)) > 0) continue;
+    if (s >= phase.end) {
+      n = left_out(own, &phase, s);
+      phase = begin_phase(own, class, s + n);
+      if (n > 0) continue;
+    }
+    if (own->steps == NULL && (n = run_known(own, class, s, phase.end)) > 0) continue;
     const double before = own->live, most = own->peak;
     own->peak = before;
     if (!run_step(own, class, s, &n)) return false;
@@ -357,14 +394,16 @@ static bool recomputes(const pl_ir_module *module, pl_arena *scratch) {
   return false;
 }
 
-static pl_code take(const pl_cluster *cluster, const pl_ir_module *module, const pl_framework *framework, bool steps,
-                    pl_arena *arena, pl_class_memory **memory, pl_error *error) {
+static pl_code take(const pl_cluster *cluster, const pl_ir_module *module, const pl_framework *framework,
+                    const pl_ir_recurrence *recurrence, bool steps, pl_arena *arena, pl_class_memory **memory,
+                    pl_error *error) {
   const pl_job job = {.dtype = pl_program_dtype(module), .framework = framework};
   *memory = PL_TAKE(arena, pl_class_memory, module->n_classes + 1);
   if (*memory == NULL) return pl_fail_memory(error, "what a program holds");
   pl_arena scratch;
   pl_arena_init(&scratch, 0);
   pl_pass_walk own = {.module = module,
+                      .recurrence = recurrence,
                       .framework = pl_framework_or_ideal(framework),
                       .dtype = job.dtype,
                       .joins = joins_steps(module),
@@ -397,11 +436,12 @@ static pl_code take(const pl_cluster *cluster, const pl_ir_module *module, const
 }
 
 pl_code pl_program_memory_take(const pl_cluster *cluster, const pl_ir_module *module, const pl_framework *framework,
-                               pl_arena *arena, pl_class_memory **memory, pl_error *error) {
-  return take(cluster, module, framework, false, arena, memory, error);
+                               const pl_ir_recurrence *recurrence, pl_arena *arena, pl_class_memory **memory,
+                               pl_error *error) {
+  return take(cluster, module, framework, recurrence, false, arena, memory, error);
 }
 
 pl_code pl_program_memory_of_steps(const pl_cluster *cluster, const pl_ir_module *module, const pl_framework *framework,
                                    pl_arena *arena, pl_class_memory **memory, pl_error *error) {
-  return take(cluster, module, framework, true, arena, memory, error);
+  return take(cluster, module, framework, NULL, true, arena, memory, error);
 }

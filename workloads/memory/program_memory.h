@@ -16,7 +16,7 @@
 
 #include "core/cluster/cluster.h"
 #include "workloads/framework/framework.h"
-#include "workloads/language/ir_module.h"
+#include "workloads/language/ir_recurrence.h"
 
 /* What a step of a list does to the memory of its devices, bytes above what was there before: what it leaves, and the
  * most in it. Of steps that run beside each other the first has that of all of them, the others nothing. */
@@ -43,9 +43,12 @@ static inline double pl_class_stays_bytes(const pl_class_memory *memory) {
 pl_dtype pl_program_dtype(const pl_ir_module *module);
 
 /* `module` passed pl_ir_check, of level distributed or kernels, and runs on the cluster. `memory`: one per class, from
- * the arena. O(ops behind the passes of one microbatch + steps). */
+ * the arena. `recurrence`: what is known to recur in its lists; NULL: nothing is. O(ops behind the passes of one
+ * microbatch
+ * + steps outside of what recurs). */
 pl_code pl_program_memory_take(const pl_cluster *cluster, const pl_ir_module *module, const pl_framework *framework,
-                               pl_arena *arena, pl_class_memory **memory, pl_error *error);
+                               const pl_ir_recurrence *recurrence, pl_arena *arena, pl_class_memory **memory,
+                               pl_error *error);
 /* The same, and what each step of the lists does. */
 pl_code pl_program_memory_of_steps(const pl_cluster *cluster, const pl_ir_module *module, const pl_framework *framework,
                                    pl_arena *arena, pl_class_memory **memory, pl_error *error);

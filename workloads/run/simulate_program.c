@@ -47,10 +47,11 @@ static pl_code write_diagram(const pl_ir_module *module, const pl_ir_graph *made
 }
 
 static pl_code note_memory(const pl_cluster *cluster, const pl_ir_module *module, const pl_framework *framework,
-                           bool draws, pl_arena *arena, pl_program_report *report, pl_error *error) {
+                           const pl_ir_recurrence *recurrence, bool draws, pl_arena *arena, pl_program_report *report,
+                           pl_error *error) {
   pl_class_memory *memory;
-  PL_TRY(
-      (draws ? pl_program_memory_of_steps : pl_program_memory_take)(cluster, module, framework, arena, &memory, error));
+  PL_TRY(draws ? pl_program_memory_of_steps(cluster, module, framework, arena, &memory, error)
+               : pl_program_memory_take(cluster, module, framework, recurrence, arena, &memory, error));
   report->memory = memory;
   report->fits = true;
   for (int32_t c = 0; c < module->n_classes; c++) {
@@ -117,7 +118,7 @@ pl_code pl_simulate_program(const pl_cluster *cluster, const pl_ir_module *modul
                                 .flops = made->flops,
                                 .remains_factor = 1,
                                 .interval = pl_interval_none()};
-  PL_TRY(note_memory(cluster, module, framework, options->trace != NULL, arena, report, error));
+  PL_TRY(note_memory(cluster, module, framework, options->recurrence, options->trace != NULL, arena, report, error));
   const uint32_t *places = pl_ir_places_take(module, arena);
   if (places == NULL) return pl_fail_memory(error, "a report");
   for (uint32_t d = 0; d < pl_ir_mesh_devices(&module->mesh); d++) {
