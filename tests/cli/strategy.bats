@@ -37,6 +37,24 @@ refused() {
   done
 }
 
+@test "every shipped tree is shown with a batch that it divides, by its name with the ending or without" {
+  for file in workloads/strategies/*.yaml; do
+    model=tiny-gpt2 name=$(basename "$file" .yaml)
+    case $name in
+      deepseek*) model=tiny-deepseek ;; dlrm*) model=tiny-dlrm ;; llama*) model=tiny-llama ;;
+      mixtral*) model=tiny-mixtral ;; vgg*) model=tiny-vgg ;;
+    esac
+    "$PACELINE" strategy show --model "$model" --strategy "$name" >"$tree"
+    grep -q "^strategy *$name\$" "$tree"
+    grep -q "assumed; --gbs says it" "$tree"
+  done
+  diff <("$PACELINE" simulate --platform dgx-a100 --model tiny-gpt2 --gbs 16 --seq 16 --strategy gpt-dualpipe --json | sed 's/gpt-dualpipe.yaml/gpt-dualpipe/') \
+    <("$PACELINE" simulate --platform dgx-a100 --model tiny-gpt2 --gbs 16 --seq 16 --strategy gpt-dualpipe.yaml --json | sed 's/gpt-dualpipe.yaml/gpt-dualpipe/')
+  run "$PACELINE" simulate --platform dgx-a100 --model tiny-gpt2 --gbs 16 --seq 16 --strategy gpt-dualpip
+  [ "$status" -eq 2 ]
+  [[ $output == *"'gpt-dualpip' is not key=value"*"nor a strategy tree ('paceline list strategies' lists"* ]]
+}
+
 @test "check without a model says what it did not look at, and looks at the batch" {
   printf 'schedule: {microbatches: 3}\npartition: {b: 2}\n' >"$tree"
   run "$PACELINE" strategy check "$tree"

@@ -105,19 +105,28 @@ typedef struct session {
   pl_ir_module module;
 } session;
 
-/* A batch that every partition divides, where none is given: a sequence for each device and microbatch. */
+/* Of what a node cuts a batch into, together with those around it. */
+static int64_t pieces_of(const pl_strategy_tree *tree, int32_t node) {
+  int64_t n = 1;
+  for (; node >= 0 && n < PL_TREE_DEGREE_MAX; node = tree->nodes[node].parent)
+    if (tree->nodes[node].schedule.microbatches > 0) n *= tree->nodes[node].schedule.microbatches;
+  return n;
+}
+
+/* A batch that every partition divides, where none is given: a sequence for each device and microbatch, those of inner
+ * nodes included. */
 static int64_t assumed_batch(const pl_strategy_tree *tree) {
-  int64_t most = 1, of_mesh = 1;
+  int64_t most = 1, of_mesh = 1, pieces = 1;
   for (int32_t i = 0; i < tree->n_nodes; i++) {
     int64_t degree = 1;
     for (int32_t c = 0; c < tree->nodes[i].n_cuts && degree < PL_TREE_DEGREE_MAX; c++)
       if (tree->nodes[i].cuts[c].n_axes == 0) degree *= tree->nodes[i].cuts[c].degree;
     if (degree > most) most = degree;
+    if (pieces_of(tree, i) > pieces) pieces = pieces_of(tree, i);
   }
   for (int32_t i = 0; i < tree->mesh.n_axes && of_mesh < PL_TREE_DEGREE_MAX; i++)
     of_mesh *= tree->mesh.axes[i].extent;
-  int64_t microbatches = tree->nodes[0].schedule.microbatches;
-  return (most > of_mesh ? most : of_mesh) * (microbatches > 0 ? microbatches : 1);
+  return (most > of_mesh ? most : of_mesh) * pieces;
 }
 
 static pl_code make_of_tuple(session *own, request *in, pl_error *error) {

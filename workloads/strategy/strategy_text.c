@@ -221,7 +221,9 @@ static pl_code read_pair(parsing *state, char *item, uint32_t *seen) {
                          "strategy: '%s' is a file; of files trees are read (.yaml), and a tuple is given as it is "
                          "(e.g. pp=4,dp=4,tmp=1,mbs=1)",
                          item)
-               : pl_fail(state->error, PL_BAD_INPUT, "strategy: '%s' is not key=value (e.g. pp=4,dp=4,tmp=1,mbs=1)",
+               : pl_fail(state->error, PL_BAD_INPUT,
+                         "strategy: '%s' is not key=value (e.g. pp=4,dp=4,tmp=1,mbs=1), nor a strategy tree ('paceline "
+                         "list strategies' lists those that come with Paceline)",
                          item);
   *equals = '\0';
   const key_value pair = {item, equals + 1};

@@ -120,7 +120,8 @@ pl_code pl_tree_parse(const char *name, const char *text, size_t size, pl_arena 
 /* Names of the trees that come with Paceline, with their ending, sorted, NULL behind the last. NULL: no memory. */
 const char *const *pl_tree_names(pl_arena *arena);
 
-/* Whether the text of --strategy is the name of a tree's file (.yaml, .yml) and no tuple. */
+/* Whether the text of --strategy is the name of a tree's file (.yaml, .yml), or of a tree that comes with Paceline, and
+ * no tuple. */
 bool pl_tree_is_file(const char *text);
 
 /* A tree with a root that matches everything, for recipes and tests. */

@@ -375,10 +375,15 @@ pl_code pl_tree_parse(const char *name, const char *text, size_t size, pl_arena 
   return code;
 }
 
-/* The file, or the shipped tree of that name. NULL: no memory. */
+static bool ends_as_tree(const char *text) {
+  const char *point = strrchr(text, '.');
+  return point != NULL && (strcmp(point, ".yaml") == 0 || strcmp(point, ".yml") == 0);
+}
+
+/* The file, or the shipped tree of that name, with its ending or without. NULL: no memory. */
 static const char *find_file(const char *name, pl_arena *arena) {
   if (strchr(name, '/') != NULL || access(name, F_OK) == 0) return name;
-  const char *shipped = pl_arena_printf(arena, "strategies/%s", name);
+  const char *shipped = pl_arena_printf(arena, "strategies/%s%s", name, ends_as_tree(name) ? "" : ".yaml");
   const char *path = shipped != NULL ? pl_data_path(shipped, arena) : NULL;
   if (path == NULL) return NULL;
   return access(path, F_OK) == 0 ? path : name;
@@ -448,6 +453,12 @@ pl_code pl_tree_load(const char *name, pl_arena *arena, pl_strategy_tree *tree, 
 }
 
 bool pl_tree_is_file(const char *text) {
-  const char *point = strrchr(text, '.');
-  return point != NULL && (strcmp(point, ".yaml") == 0 || strcmp(point, ".yml") == 0);
+  if (ends_as_tree(text)) return true;
+  if (text[0] == '\0' || strpbrk(text, "=/") != NULL) return false;
+  pl_arena arena;
+  pl_arena_init(&arena, 1 << 12);
+  const char *path = find_file(text, &arena);
+  bool is_shipped = path != NULL && path != text;
+  pl_arena_release(&arena);
+  return is_shipped;
 }
