@@ -133,6 +133,7 @@ refused() {
 @test "unknown keys, patterns, dimensions, axes and ops have near misses" {
   refused "'partitoin' is no key" "did you mean 'partition'" <<<'partitoin: {b: 2}'
   refused "'hh.1' matches nothing" "embedding" <<<$'partition: {b: 2}\nchildren:\n  - {match: hh.1, partition: {b: 4}}'
+  refused "'h.*.mpl' matches nothing" "there are h.*.norm1, " "did you mean 'h.*.mlp'" <<<$'partition: {b: 2}\nchildren:\n  - {match: h.*.mpl, partition: {b: 4}}'
   refused "'h.0.mlp.uq' matches nothing" "did you mean 'h.0.mlp.up'" <<<$'partition: {b: 2}\nchildren:\n  - {match: h.0.mlp.uq, partition: {b: 4}}'
   refused "no dimension 'ff'" "there are" <<<'partition: {ff: 2}'
   refused "'dat' is no axis" "did you mean 'data'" <<<$'mesh: {data: 2, tp: 2}\npartition: {b: dat}'
@@ -141,6 +142,11 @@ refused() {
   refused "no op of 'h.*' is convolution; they are " "product" "attention" <<<$'partition: {b: 2}\nchildren:\n  - {match: h.*, ops: convolution, partition: {b: 4}}'
   refused "'prodct' is not an op" "did you mean 'product'" <<<$'partition: {b: 2}\nchildren:\n  - {match: h.*, ops: prodct, partition: {b: 4}}'
   refused "'bb' is no dimension that the partition cuts" <<<$'partition: {b: 2}\nmemory: {states: bb}'
+}
+
+@test "a space of trees is no tree, and said to be one, at its first choice" {
+  refused "a choice: this file is a space of trees" "--strategy-space" "paceline strategy choose $tree --take" <<<$'partition: {b: {choose: [1, 2]}}'
+  refused "$tree:2:26: a choice" <<<$'partition: {b: 2}\nschedule: {microbatches: {choose: [1, 2]}}'
 }
 
 @test "degrees that do not divide, and devices that are not there" {
@@ -176,8 +182,8 @@ refused() {
 @test "too few microbatches, too few layers, schedules that wait for ever" {
   refused "16 microbatches of a batch of 8" <<<$'schedule: {microbatches: 16}\npartition: {b: 1}'
   refused "3 microbatches do not divide a batch of 8; 2 and 4 do" <<<$'schedule: {microbatches: 3}\npartition: {b: 1}'
-  refused "1 microbatches: interleaved needs a multiple of the 2 stages" <<<$'pipeline: {stages: 2, chunks: 2}\npartition: {b: 2}'
-  refused "8 stages of 1 chunks need 8 layers; tiny-gpt2 has 4" <<<$'pipeline: {stages: 8}\npartition: {b: 1}'
+  refused "1 microbatch: interleaved needs a multiple of the 2 stages" <<<$'pipeline: {stages: 2, chunks: 2}\npartition: {b: 2}'
+  refused "8 stages of 1 chunk need 8 layers; tiny-gpt2 has 4" <<<$'pipeline: {stages: 8}\npartition: {b: 1}'
   refused "would wait for the rest for ever" <<<$'pipeline: {stages: 2}\nschedule: {microbatches: 4}\npartition: {b: 1}\nchildren:\n  - {match: h.3, schedule: {max_ongoing: 4}}'
 }
 

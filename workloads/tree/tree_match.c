@@ -289,10 +289,43 @@ static pl_code fail_rows(const pl_tree_planning *own, const pl_tree_node *node, 
                       pl_words_list(names, list, sizeof list));
 }
 
+/* Where the text goes on behind so many components; its end. */
+static const char *behind(const char *text, int32_t components) {
+  for (; components > 0 && *text != 0; components--) {
+    text += strcspn(text, ".");
+    if (*text == '.' && components > 1) text++;
+  }
+  return text;
+}
+
+static int32_t components_of(const char *text) {
+  int32_t n = 1;
+  for (; (text = strchr(text, '.')) != NULL; text++)
+    n++;
+  return n;
+}
+
+/* What could have been meant inside a module: as much of the paths there as the pattern has, its module called as the
+ * pattern calls it ("h.*.mlp"). */
+static bool add_inside(pl_tree_planning *own, const char *pattern, int32_t module, const char **names, int32_t *n) {
+  char path[PL_TREE_PATH_BYTES];
+  int32_t outside = components_of(own->plan->modules[module].name), all = components_of(pattern);
+  const char *own_end = behind(pattern, outside);
+  for (int32_t i = 0; i < pl_tree_callee(own, module)->n_ops; i++) {
+    pl_tree_op_path(own, module, i, path);
+    const char *inside = behind(path, outside), *end = behind(path, all);
+    const char *name =
+        pl_arena_printf(own->scratch, "%.*s%.*s", (int)(own_end - pattern), pattern, (int)(end - inside), inside);
+    if (name == NULL) return false;
+    add_name(names, n, name);
+  }
+  return true;
+}
+
 /* Modules, and the ops of the first one that the pattern looks into. */
 static pl_code fail_pattern(pl_tree_planning *own, int32_t index, const pl_tree_pattern *pattern) {
   const pl_tree_node *node = pl_tree_node_at(own, index);
-  char hint[PL_WORDS_HINT_BYTES], list[PL_WORDS_BYTES], path[PL_TREE_PATH_BYTES];
+  char hint[PL_WORDS_HINT_BYTES], list[PL_WORDS_BYTES];
   const char **names = PL_TAKE(own->scratch, const char *, NAMES_MAX + 1);
   int32_t n = 0, into = -1;
   if (names == NULL) return pl_fail_memory(own->error, "a strategy tree");
@@ -300,8 +333,8 @@ static pl_code fail_pattern(pl_tree_planning *own, int32_t index, const pl_tree_
   if (n > 0) return fail_rows(own, node, pattern, names);
   for (int32_t i = 0; i < own->plan->n_modules && into < 0; i++)
     if (pl_tree_reaches_into(pattern->text, own->plan->modules[i].name)) into = i;
-  for (int32_t i = 0; into >= 0 && i < pl_tree_callee(own, into)->n_ops && n < NAMES_MAX; i++)
-    names[n++] = pl_arena_strdup(own->scratch, pl_tree_op_path(own, into, i, path));
+  if (into >= 0 && !add_inside(own, pattern->text, into, names, &n))
+    return pl_fail_memory(own->error, "a strategy tree");
   for (int32_t i = 0; into < 0 && i < own->plan->n_modules && n < NAMES_MAX; i++)
     names[n++] = own->plan->modules[i].name;
   if (own->scratch->failed) return pl_fail_memory(own->error, "a strategy tree");

@@ -434,6 +434,28 @@ static void tell_tuple(const char *path, pl_error *error) {
   free(text);
 }
 
+/* The first choice in the file; NULL: there is none. */
+static const pl_node *find_choice(const pl_document *document, const pl_node *node) {
+  const char *key;
+  if (pl_node_is_mapping(node) && pl_node_get(node, "choose") != NULL) return node;
+  const pl_node *found = NULL;
+  for (size_t i = 0; i < pl_node_count(node) && found == NULL; i++)
+    found =
+        find_choice(document, pl_node_is_mapping(node) ? pl_node_entry(document, node, i, &key) : pl_node_at(node, i));
+  return found;
+}
+
+/* Of what could not be read as a tree: a space of them. */
+static void tell_space(const char *path, const pl_document *document, pl_error *error) {
+  const pl_node *choice = error->code == PL_BAD_INPUT ? find_choice(document, pl_document_root(document)) : NULL;
+  if (choice == NULL) return;
+  *error = PL_ERROR_INIT;
+  (void)pl_document_fail(document, choice, error,
+                         "a choice: this file is a space of trees, which sweep and search take (--strategy-space); one "
+                         "of them is written by 'paceline strategy choose %s --take ... -o FILE'",
+                         path);
+}
+
 pl_code pl_tree_load(const char *name, pl_arena *arena, pl_strategy_tree *tree, pl_error *error) {
   pl_document *document;
   if (name[0] == '\0')
@@ -446,6 +468,7 @@ pl_code pl_tree_load(const char *name, pl_arena *arena, pl_strategy_tree *tree, 
   pl_code code = pl_document_load(path, &document, error);
   if (code == PL_OK) {
     code = pl_tree_of_document(path, document, arena, tree, error);
+    if (code != PL_OK) tell_space(path, document, error);
     pl_document_destroy(document);
   }
   if (code == PL_BAD_INPUT) tell_tuple(path, error);

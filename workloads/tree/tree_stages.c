@@ -122,8 +122,9 @@ static pl_code cut_pipeline(pl_tree_planning *own) {
   if (n_layers > 0) all = false;
   if (all) n_layers = n;
   if (n_chunks > n_layers)
-    return pl_tree_fail(pipeline->place, own->error, "%d stages of %d chunks need %d layers; %s has %d",
-                        pipeline->stages, pipeline->chunks, n_chunks, own->model->name, n_layers);
+    return pl_tree_fail(pipeline->place, own->error, "%d %s of %d %s need %d layers; %s has %d", pipeline->stages,
+                        pipeline->stages == 1 ? "stage" : "stages", pipeline->chunks,
+                        pipeline->chunks == 1 ? "chunk" : "chunks", n_chunks, own->model->name, n_layers);
   if (pipeline->cut != NULL && pipeline->cut[n_chunks] != n_layers)
     return pl_tree_fail(pipeline->cut_at, own->error, "the last number is that of layers, %d, not %d", n_layers,
                         pipeline->cut[n_chunks]);
@@ -166,8 +167,8 @@ static pl_code check_schedule(const pl_tree_planning *own) {
     return pl_tree_fail(place, own->error, "%d chunks per stage need schedule interleaved or breadth-first, not %s",
                         vpp, name);
   if (schedule->schedule == PL_SCHEDULE_INTERLEAVED && m % pp != 0)
-    return pl_tree_fail(counted, own->error, "%d microbatches: %s needs a multiple of the %d stages, such as %d", m,
-                        name, pp, (m / pp + 1) * pp);
+    return pl_tree_fail(counted, own->error, "%d %s: %s needs a multiple of the %d stages, such as %d", m,
+                        m == 1 ? "microbatch" : "microbatches", name, pp, (m / pp + 1) * pp);
   if (schedule->schedule == PL_SCHEDULE_DUALPIPE && (pp % 2 != 0 || m % 2 != 0 || m < 2 * pp))
     return pl_tree_fail(
         counted, own->error,
