@@ -124,8 +124,7 @@ static pl_code take(const pl_program_candidate *c, const pl_simulate_options *op
       c->strategy != NULL ? pl_framework_of_tuple(c->job->framework, c->strategy, arena) : c->job->framework;
   if (c->strategy != NULL && to->framework == NULL) return pl_fail_memory(error, "a framework's profile");
   PL_TRY(pl_program_launched(c->cluster, &module, to->framework, arena, &to->module, error));
-#ifndef NDEBUG /* what lowering makes of a program that passed the check passes it too; simulate and verify check both \
-                */
+#ifndef NDEBUG /* what lowering makes of a program that passed the check passes it too; `verify` checks both */
   if (to->module.level != module.level) PL_TRY(pl_ir_check(&to->module, error));
 #endif
   return PL_OK;
