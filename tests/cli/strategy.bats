@@ -145,7 +145,7 @@ refused() {
 }
 
 @test "a space of trees is no tree, and said to be one, at its first choice" {
-  refused "a choice: this file is a space of trees" "--strategy-space" "paceline strategy choose $tree --take" <<<$'partition: {b: {choose: [1, 2]}}'
+  refused "$tree:1:16: a choice: 'paceline sweep' and 'search' take such a file by --strategy-space" "strategy choose" <<<$'partition: {b: {choose: [1, 2]}}'
   refused "$tree:2:26: a choice" <<<$'partition: {b: 2}\nschedule: {microbatches: {choose: [1, 2]}}'
 }
 

@@ -20,8 +20,8 @@ pl_tree_place pl_tree_reading_place(const pl_tree_reading *own, const pl_node *n
   return (pl_tree_place){.file = own->file, .line = line, .column = column};
 }
 
-static pl_code refuse_choice(const pl_tree_reading *own, const pl_node *node) {
-  return pl_document_fail(own->document, node, own->error,
+static pl_code refuse_choice(const pl_document *document, const pl_node *node, pl_error *error) {
+  return pl_document_fail(document, node, error,
                           "a choice: 'paceline sweep' and 'search' take such a file by --strategy-space, and 'paceline "
                           "strategy choose' writes the tree that is wanted (choices stand in that file itself, not in "
                           "one that it includes)");
@@ -35,7 +35,7 @@ pl_code pl_tree_reading_check_keys(const pl_tree_reading *own, const pl_node *ma
   for (size_t i = 0; i < pl_node_count(mapping); i++) {
     pl_node_entry(own->document, mapping, i, &key);
     if (pl_words_find(keys, key) >= 0) continue;
-    if (strcmp(key, "choose") == 0) return refuse_choice(own, mapping);
+    if (strcmp(key, "choose") == 0) return refuse_choice(own->document, mapping, own->error);
     char hint[PL_WORDS_HINT_BYTES], list[PL_WORDS_BYTES];
     return pl_document_fail(own->document, pl_node_key(mapping, i), own->error,
                             "'%.64s' is no key of %s; there are %s%s", key, what,
@@ -47,7 +47,8 @@ pl_code pl_tree_reading_check_keys(const pl_tree_reading *own, const pl_node *ma
 pl_code pl_tree_reading_integer(const pl_tree_reading *own, const pl_node *node, const char *what, int64_t most,
                                 int64_t *value) {
   double number;
-  if (pl_node_is_mapping(node) && pl_node_get(node, "choose") != NULL) return refuse_choice(own, node);
+  if (pl_node_is_mapping(node) && pl_node_get(node, "choose") != NULL)
+    return refuse_choice(own->document, node, own->error);
   PL_TRY(pl_node_as_number(own->document, node, &number, own->error));
   if (number >= 1 && number <= (double)most && number == (double)(int64_t)number) {
     *value = (int64_t)number;
@@ -60,7 +61,8 @@ pl_code pl_tree_reading_integer(const pl_tree_reading *own, const pl_node *node,
 pl_code pl_tree_reading_word(const pl_tree_reading *own, const pl_node *node, const char *what,
                              const char *const *words, int *found) {
   const char *word;
-  if (pl_node_is_mapping(node) && pl_node_get(node, "choose") != NULL) return refuse_choice(own, node);
+  if (pl_node_is_mapping(node) && pl_node_get(node, "choose") != NULL)
+    return refuse_choice(own->document, node, own->error);
   PL_TRY(pl_node_as_string(own->document, node, &word, own->error));
   *found = pl_words_find(words, word);
   if (*found >= 0) return PL_OK;
@@ -446,14 +448,11 @@ static const pl_node *find_choice(const pl_document *document, const pl_node *no
 }
 
 /* Of what could not be read as a tree: a space of them. */
-static void tell_space(const char *path, const pl_document *document, pl_error *error) {
+static void tell_space(const pl_document *document, pl_error *error) {
   const pl_node *choice = error->code == PL_BAD_INPUT ? find_choice(document, pl_document_root(document)) : NULL;
   if (choice == NULL) return;
   *error = PL_ERROR_INIT;
-  (void)pl_document_fail(document, choice, error,
-                         "a choice: this file is a space of trees, which sweep and search take (--strategy-space); one "
-                         "of them is written by 'paceline strategy choose %s --take ... -o FILE'",
-                         path);
+  (void)refuse_choice(document, choice, error);
 }
 
 pl_code pl_tree_load(const char *name, pl_arena *arena, pl_strategy_tree *tree, pl_error *error) {
@@ -468,7 +467,7 @@ pl_code pl_tree_load(const char *name, pl_arena *arena, pl_strategy_tree *tree, 
   pl_code code = pl_document_load(path, &document, error);
   if (code == PL_OK) {
     code = pl_tree_of_document(path, document, arena, tree, error);
-    if (code != PL_OK) tell_space(path, document, error);
+    if (code != PL_OK) tell_space(document, error);
     pl_document_destroy(document);
   }
   if (code == PL_BAD_INPUT) tell_tuple(path, error);
