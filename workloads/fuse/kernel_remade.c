@@ -83,7 +83,8 @@ bool pl_kernel_is_squared(const pl_ir_function *f, const pl_ir_op *keep, pl_kern
   if (made->op == NULL || (!is(made->op, "relu") && !is(made->op, "gelu") && !is(made->op, "silu"))) return false;
   made->type = &f->values[made->op->inputs[0]].type;
   for (int32_t i = 0; i < f->n_ops; i++)
-    squared = squared || (is(&f->ops[i], "multiply") && f->ops[i].inputs[0] == value && f->ops[i].inputs[1] == value);
+    squared = squared || (f->ops[i].n_inputs == 2 && f->ops[i].inputs[0] == value && f->ops[i].inputs[1] == value &&
+                          is(&f->ops[i], "multiply"));
   return squared && keep_of(f, made->op->inputs[0]) == NULL && pl_ir_type_equal(made->type, &f->values[value].type);
 }
 
@@ -155,8 +156,8 @@ static bool is_read(const pl_ir_function *backward, const char *path, bool *by_n
 bool pl_kernel_keeps_wide(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *keep) {
   bool normed = false, by_norms, by_weights;
   if (pl_ir_element_bytes((pl_ir_element)f->values[keep->inputs[0]].type.element) >= 4) return false;
-  for (int32_t i = 0; i < f->n_ops; i++)
-    normed = normed || (is_norm(f, &f->ops[i], "rms_norm") && f->ops[i].inputs[0] == keep->inputs[0]);
+  for (int32_t i = 0; i < f->n_ops && !normed; i++) /* what is asked of each is dear: first whether it reads it */
+    normed = f->ops[i].n_inputs > 0 && f->ops[i].inputs[0] == keep->inputs[0] && is_norm(f, &f->ops[i], "rms_norm");
   return normed && is_read(pl_kernel_derived_of(module, f, ".backward"), keep->path, &by_norms) && by_norms &&
          !is_read(pl_kernel_derived_of(module, f, ".weights"), keep->path, &by_weights);
 }
