@@ -90,7 +90,7 @@ static pl_code run_function(pl_ir_graphing *own, int32_t function, const pl_ir_a
   for (int32_t i = 0; i < f->n_arguments; i++)
     values[i] = arguments[i];
   if (doing->gathers_params) PL_TRY(pl_ir_graph_gather(own, f, values));
-  PL_TRY(pl_ir_graph_send_shards(own, false));
+  if (!doing->gathers_params || doing->gathers_matrices) PL_TRY(pl_ir_graph_send_shards(own, false));
   if (doing->keeps_in_host || doing->reads_from_host) PL_TRY(pl_ir_graph_enter_offload(own, f, values));
   PL_TRY(run_ops(own, f, doing->ops, values));
   if (doing->keeps_in_host) pl_ir_graph_leave_offload(own);
@@ -189,9 +189,8 @@ static pl_code walk(pl_ir_graphing *own, int32_t step, bool is_last) {
 
 static bool take_units(pl_ir_graphing *own) {
   own->unit = PL_TAKE(own->arena, uint32_t, own->now->n_devices + 1);
-  own->unit_before = PL_TAKE(own->arena, uint32_t, own->now->n_devices + 1);
   for (uint32_t d = 0; !own->arena->failed && d < own->now->n_devices; d++)
-    own->unit[d] = own->unit_before[d] = PL_NONE;
+    own->unit[d] = PL_NONE;
   return !own->arena->failed;
 }
 

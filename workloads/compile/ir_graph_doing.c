@@ -51,7 +51,9 @@ const pl_ir_doing *pl_ir_graph_doing(pl_ir_graphing *own, int32_t function) {
   for (int32_t i = 0; i < f->n_ops; i++) {
     const pl_ir_op *op = &f->ops[i];
     made->ops[i] = doing_of(own, f, op);
-    made->gathers_params = made->gathers_params || pl_ir_graph_gathers_param(f, op);
+    bool gathers = pl_ir_graph_gathers_param(f, op);
+    made->gathers_params = made->gathers_params || gathers;
+    made->gathers_matrices = made->gathers_matrices || (gathers && f->values[op->inputs[0]].type.rank > 1);
     made->keeps_in_host = made->keeps_in_host || (is(op, "keep") && pl_ir_op_is_in_host(op));
     made->reads_from_host = made->reads_from_host || (is(op, "kept") && pl_ir_op_is_in_host(op));
   }

@@ -399,5 +399,6 @@ pl_code pl_ir_graph_gather(pl_ir_graphing *own, const pl_ir_function *f, pl_ir_a
   for (int32_t i = 0; i < f->n_ops; i++)
     if (pl_ir_graph_gathers_param(f, &f->ops[i]) && !pl_ir_graph_is_kept(own, f, &f->ops[i]))
       values[f->ops[i].first_output] = arrivals[place_of(all, n, pl_ir_graph_meeting_of(own, f, &f->ops[i]).axes)];
-  return pl_ir_graph_act(own, &(pl_ir_act){.kind = PL_IR_ACT_UNIT});
+  bool unit = own->doings[own->function].gathers_matrices; /* a norm by itself is of the unit beside it */
+  return unit ? pl_ir_graph_act(own, &(pl_ir_act){.kind = PL_IR_ACT_UNIT}) : PL_OK;
 }

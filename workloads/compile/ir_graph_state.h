@@ -160,7 +160,7 @@ typedef struct pl_ir_doing {
   pl_ir_meeting *meetings;     /* by op, in a pass; without a label: not yet asked for */
   pl_ir_reduction *reductions; /* by op, of those that read gradients, without what is of an instance; without a path:
                                   not yet asked for */
-  bool gathers_params, keeps_in_host, reads_from_host;
+  bool gathers_params, gathers_matrices, keeps_in_host, reads_from_host;
 } pl_ir_doing;
 
 /* The instances of the calls that are open, innermost first; its text when somebody has asked for it. */
@@ -293,9 +293,8 @@ typedef struct pl_ir_graphing {
   pl_ir_arrival
       *beside[PL_IR_BESIDE_MAX]; /* of the function that runs: on their way until its next product is through */
   uint32_t n_beside;
-  bool is_last;                 /* no later pass adds to the gradients of this one */
-  uint32_t *unit, *unit_before; /* per device: its last task when this call of a function with parameters began, and
-                                   the one before */
+  bool is_last;   /* no later pass adds to the gradients of this one */
+  uint32_t *unit; /* per device: its last task when the function began whose matrices were gathered last */
   /* What has been computed since the last task was made, as parts, per profile of the cluster. */
   pl_part *parts[PL_IR_GRAPH_PROFILES_MAX];
   const pl_ir_origin **origins;                                             /* of them, where names are asked for */

@@ -5,7 +5,8 @@
  * by itself, all experts' together, gather (twice), await and copy, and that is reduced by itself (twice with shard);
  * and some at the ends. */
 enum {
-  GATHER_WINDOW = 2,
+  GATHER_WINDOW = 2, /* units */
+  WINDOW_BLOCKS = 8,
   GATHERS_PER_BLOCK = 9,
   PLAIN_INSTRUCTIONS_PER_BLOCK = 4,
   INSTRUCTIONS_PER_BLOCK = PLAIN_INSTRUCTIONS_PER_BLOCK + 8 * GATHERS_PER_BLOCK
@@ -78,9 +79,16 @@ static double held_part(const pl_program *program, int32_t block, bool experts) 
 
 /* What has been gathered for a block and not yet awaited: ops of the data family and of the expert-data family. */
 typedef struct gathered_block {
+  int32_t at; /* place of the block in the pass */
   uint32_t n, ops[2 * GATHERS_PER_BLOCK];
   bool experts[2 * GATHERS_PER_BLOCK];
 } gathered_block;
+
+/* Blocks that have been gathered ahead, in the order in which they run. */
+typedef struct gather_window {
+  gathered_block blocks[WINDOW_BLOCKS];
+  int32_t first, n, next, n_units; /* next: place of the block that comes next */
+} gather_window;
 
 /* Tensors of a block that are gathered by themselves: the matrices, the last of them with what is left over when there
  * are too many. Vectors stay on every rank, as below DeepSpeed's threshold; they count nothing here. Experts that have
@@ -171,6 +179,13 @@ static void add_awaits(pass_making *pass, int32_t block, bool backward, const ga
   }
 }
 
+/* A norm by itself is of the unit beside it, as torchtitan's [norm, output] is; blocks without parameters are of none.
+ */
+static bool is_unit(const pl_program *program, int32_t block) {
+  const pl_block_program *own = pl_making_block(program, block);
+  return own->parameters > 0 && own->kind != PL_BLOCK_FINAL_NORM;
+}
+
 /* Closes the buckets that are full, or all that hold something. */
 static void close_buckets(pass_making *pass, bool all) {
   const pl_program *program = pass->state->program;
@@ -195,34 +210,66 @@ static void add_pending_tensors(pass_making *pass, int32_t block) {
   pass->pending[0] += left;
 }
 
-static void add_pending(pass_making *pass, int32_t block) {
+/* Whether gradients wait for those of the next block backward, which is of the same unit. */
+static bool is_followed(const pass_making *pass, int32_t block, int32_t last) {
+  const pl_program *program = pass->state->program;
+  return program->strategy->zero == 3 && framework_of(program)->gathers.gathers_ahead && block > last &&
+         pl_making_block(program, block - 1)->kind == PL_BLOCK_FINAL_NORM;
+}
+
+static void add_pending(pass_making *pass, int32_t block, int32_t last) {
   const pl_program *program = pass->state->program;
   if (framework_of(program)->gradients.bucket_unit != PL_BUCKET_LAYER)
     add_pending_tensors(pass, block);
   else
     pass->pending[0] += held_part(program, block, false);
   pass->pending[1] += held_part(program, block, true);
-  close_buckets(pass, false);
+  if (framework_of(program)->gradients.bucket_unit != PL_BUCKET_LAYER || !is_followed(pass, block, last))
+    close_buckets(pass, false);
 }
 
-/* Blocks first, first + step, ... (count of them). ZeRO-3 gathers parameters up to two blocks ahead or, in a framework
- * that does not gather ahead, when a block is to run. */
+/* Blocks first, first + step, ... (count of them) up to the second unit that is not over: a unit's parameters come when
+ * the unit before it begins. So does FSDP 2, whose gather waits for the copies of what was gathered before
+ * (torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py, unshard), and so does FSDP 1, whose rate limiter waits for
+ * the unit before that one to be let go (torch/distributed/fsdp/_runtime_utils.py, _unshard). */
+static void gather_ahead(pass_making *pass, int32_t first, int32_t step, int32_t count, gather_window *window) {
+  while (window->next < count && window->n_units < GATHER_WINDOW && window->n < WINDOW_BLOCKS) {
+    int32_t at = window->next++, block = first + at * step;
+    gathered_block *own = &window->blocks[(window->first + window->n) % WINDOW_BLOCKS];
+    own->at = at;
+    add_gathers(pass, block, step < 0, at < pass->n_kept, own);
+    window->n += own->n > 0;
+    window->n_units += is_unit(pass->state->program, block);
+  }
+}
+
+static void await_block(pass_making *pass, int32_t at, int32_t block, bool backward, gather_window *window) {
+  window->n_units -= is_unit(pass->state->program, block); /* of those that are not yet through */
+  if (window->n == 0 || window->blocks[window->first].at != at) return;
+  add_awaits(pass, block, backward, &window->blocks[window->first]);
+  window->first = (window->first + 1) % WINDOW_BLOCKS;
+  window->n--;
+}
+
+/* Blocks first, first + step, ... (count of them). ZeRO-3 gathers parameters ahead or, in a framework that does not,
+ * when a block is to run. A block's gradients go out in front of what is gathered when the next one begins. */
 static void add_blocks(pass_making *pass, int32_t first, int32_t count, bool backward, bool reduces) {
   const pl_program *program = pass->state->program;
-  bool gathers = program->strategy->zero == 3;
-  int32_t step = backward ? -1 : 1, ahead = framework_of(program)->gathers.gathers_ahead ? GATHER_WINDOW : 1;
-  gathered_block gathered[GATHER_WINDOW] = {{0}};
-  for (int32_t i = 0; gathers && ahead > 1 && i < ahead && i < count; i++)
-    add_gathers(pass, first + i * step, backward, i < pass->n_kept, &gathered[i]);
+  bool gathers = program->strategy->zero == 3, ahead = framework_of(program)->gathers.gathers_ahead;
+  int32_t step = backward ? -1 : 1;
+  gather_window window = {.n = 0};
+  gathered_block own;
+  if (gathers && ahead) gather_ahead(pass, first, step, count, &window);
   for (int32_t i = 0; i < count; i++) {
     int32_t block = first + i * step;
-    gathered_block *own = &gathered[i % GATHER_WINDOW];
-    if (gathers && ahead == 1) add_gathers(pass, block, backward, i < pass->n_kept, own);
-    if (gathers) add_awaits(pass, block, backward, own);
+    if (gathers && ahead) await_block(pass, i, block, backward, &window);
+    if (gathers && !ahead) {
+      add_gathers(pass, block, backward, i < pass->n_kept, &own);
+      add_awaits(pass, block, backward, &own);
+    }
     add(pass, PL_INSTRUCTION_BLOCK, backward, block, PL_NONE);
-    if (gathers && ahead > 1 && i + ahead < count)
-      add_gathers(pass, block + ahead * step, backward, i + ahead < pass->n_kept, own);
-    if (reduces) add_pending(pass, block);
+    if (reduces) add_pending(pass, block, first + (count - 1) * step);
+    if (gathers && ahead) gather_ahead(pass, first, step, count, &window);
   }
   if (reduces) close_buckets(pass, true);
 }
