@@ -4,6 +4,7 @@
 #include "core/cluster/cluster.h"
 #include "workloads/cost/ir_kernel.h"
 #include "workloads/ir/chain.h"
+#include "workloads/layout/layout_rules.h"
 
 static bool is(const pl_ir_op *op, const char *row) {
   return pl_ir_op_is(op, row);
@@ -114,6 +115,30 @@ static void hand_table_over(pl_launching *own, const pl_ir_op *op, pl_op *kernel
   pl_launching_hand_over(own, op);
 }
 
+/* The type in which a gradient travels to its reduction: as it is made, where that is as wide. */
+static double sent_bytes(const pl_launching *own, double elements, uint8_t made, double kept_bytes) {
+  int reduced = pl_framework_reduce_dtype(own->tape->framework, (pl_dtype)made);
+  return reduced < 0 ? kept_bytes : elements * pl_dtype_bytes((pl_dtype)reduced);
+}
+
+/* Gradients of which shards are kept (ZeRO-2 and 3) are not added to a buffer here: whoever reduces them adds the
+ * shard. They are written into what is reduced, by the product that makes them or by a kernel of its own. */
+static void scatter_gradients(const pl_launching *own, const pl_ir_op *op, pl_op *kernel) {
+  const pl_ir_launched_ops of = pl_ir_launched_by(own->kernels, own->f, op);
+  const pl_block_shard *shard = own->tape->shard;
+  for (int32_t i = 0; i < of.n; i++) {
+    const pl_ir_op *added = &of.ops[i];
+    if (!is(added, "accumulate")) continue;
+    const pl_ir_type *kept = &of.f->values[added->inputs[0]].type, *made = kept;
+    int32_t maker = of.f->values[added->inputs[0]].op;
+    if (maker != PL_IR_NONE && is(&of.f->ops[maker], "cast")) made = &of.f->values[of.f->ops[maker].inputs[0]].type;
+    if (!(pl_layout_is_of_experts(added->path, kept) ? shard->scatters_experts : shard->scatters)) continue;
+    double elements = pl_ir_type_local_elements(&own->kernels->mesh, kept),
+           kept_bytes = pl_ir_type_local_bytes(&own->kernels->mesh, kept);
+    kernel->bytes += sent_bytes(own, elements, made->element, kept_bytes) - 2 * kept_bytes;
+  }
+}
+
 /* ---- what the caller's variables hold ---- */
 
 static bool copies_heads(const pl_ir_launched_ops *of) {
@@ -207,6 +232,8 @@ void pl_launching_kernel(pl_launching *own, int32_t index) {
   pl_launching_note_outputs(own, index, kernel.name, &kernel);
   if (own->backward && own->tape->framework->gradients.gradient_path != PL_GRADIENTS_ADDED)
     hand_table_over(own, op, &kernel);
+  else if (own->backward)
+    scatter_gradients(own, op, &kernel);
   pl_launching_note_beside(own, index, &kernel);
   if (pl_ir_launched_beside(own->kernels, &own->routing, own->f, op, &beside)) {
     beside.name = "gradient_add";

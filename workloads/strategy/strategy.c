@@ -304,7 +304,9 @@ pl_block_shard pl_strategy_shard(const pl_strategy *strategy, const pl_job *job)
                               (pl_attention_kernel)pl_framework_or_ideal(job->framework)->kernels.attention_kernel,
                           .framework = job->framework,
                           .halves = pl_strategy_splits_backward(strategy),
-                          .token_order = (uint8_t)pl_strategy_token_order(strategy)};
+                          .token_order = (uint8_t)pl_strategy_token_order(strategy),
+                          .scatters = strategy->zero >= 2 && strategy->dp * strategy->cp > 1,
+                          .scatters_experts = strategy->zero >= 2 && strategy->dp > strategy->ep};
 }
 
 void pl_strategy_adopt(pl_strategy *strategy, const pl_job *job) {
