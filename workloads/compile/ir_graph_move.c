@@ -181,6 +181,12 @@ static uint32_t axes_of_legs(const pl_ir_mesh *mesh, const pl_ir_function *f, co
   return axes;
 }
 
+/* Parameters under autocast around fp32 weights travel as they are. */
+static bool gathers_wide(const pl_ir_graphing *own, const pl_ir_type *type) {
+  if (own->module->level != PL_IR_KERNELS || !pl_ir_element_is_number((pl_ir_element)type->element)) return false;
+  return pl_framework_autocast(own->framework, (pl_dtype)type->element) == PL_AUTOCAST_ALL;
+}
+
 pl_ir_meeting pl_ir_graph_meeting_of(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op) {
   /* what of it is there: workloads/language/ir_routing.h */
   const pl_ir_type *type = &f->values[op->inputs[0]].type;
@@ -193,6 +199,8 @@ pl_ir_meeting pl_ir_graph_meeting_of(const pl_ir_graphing *own, const pl_ir_func
   if (made.of_tokens && own->token_bytes > 0 && exchanges(op, "to"))
     made.bytes *= own->token_bytes / pl_ir_element_bytes((pl_ir_element)f->values[op->inputs[0]].type.element);
   made.category = category_of(own, f, op, &made.stream);
+  if (made.kind == PL_ALL_GATHER && made.category == PL_CATEGORY_DATA && gathers_wide(own, type))
+    made.bytes *= pl_ir_element_bytes(PL_IR_F32) / pl_ir_element_bytes((pl_ir_element)type->element);
   return made;
 }
 

@@ -73,21 +73,26 @@ static void join_first(pl_kernel_finding *own, int32_t *first, int32_t op) {
   pl_kernel_join(own, *first, op);
 }
 
+enum { PATH_OF_WIDE = 3, PATH_STEPS };
+
 /* Of the steps of a gradient in front of its reduction each is one kernel with those of others. */
-static void join_path(pl_kernel_finding *own, int32_t accumulate, int32_t firsts[3]) {
-  static const char *const rows[] = {"copy", "cast", "scale"};
+static void join_path(pl_kernel_finding *own, int32_t accumulate, int32_t firsts[PATH_STEPS]) {
+  static const char *const rows[] = {"copy", "cast", "scale", "cast"};
   bool before = false;
   for (int32_t op = pl_read_made(&own->read, accumulate, 0), end = source_of(own, accumulate);
        op != end && op != PL_IR_NONE; op = pl_read_made(&own->read, op, 0)) {
     before = before || pl_read_is_collective(&own->read, op);
-    for (int i = 0; i < 3; i++)
-      if (before && pl_read_is(&own->read, op, rows[i])) join_first(own, &firsts[i], op);
+    const char *reason = pl_read_op(&own->read, op)->reason;
+    bool of_wide = reason != NULL && strcmp(reason, PL_READ_GRADIENT_OF_WIDE) == 0;
+    for (int i = 0; i < PATH_STEPS; i++)
+      if (before && pl_read_is(&own->read, op, rows[i]) && of_wide == (i == PATH_OF_WIDE))
+        join_first(own, &firsts[i], op);
   }
 }
 
 /* Sharded gradients pass through kernels over all of a block's, however few its tokens are. */
 static void join_all(pl_kernel_finding *own) {
-  int32_t first = PL_IR_NONE, firsts[] = {PL_IR_NONE, PL_IR_NONE, PL_IR_NONE};
+  int32_t first = PL_IR_NONE, firsts[PATH_STEPS] = {PL_IR_NONE, PL_IR_NONE, PL_IR_NONE, PL_IR_NONE};
   for (int32_t i = 0; i < own->read.f->n_ops; i++) {
     if (!pl_read_is(&own->read, i, "accumulate")) continue;
     int32_t source = source_of(own, i);

@@ -296,12 +296,17 @@ static int32_t copy_op(pl_kernel_stepping *own, int32_t index) {
 
 /* A gradient that is there, on its way to its buffer. What is made of a matrix is copied into what is reduced, a tensor
  * of all of its function (pl_gradient_path) or a bucket, unless its product has put it there; a flat one is divided by
- * the number of ranks, a factor that the program has in its loss. */
+ * the number of ranks, a factor that the program has in its loss. Of weights in fp32 under autocast that of the cast is
+ * flattened. */
 static int32_t on_its_way(pl_kernel_stepping *own, int32_t of, int32_t value) {
   const pl_gradient_path path = own->options->framework->gradients.gradient_path;
   const pl_ir_attribute one = pl_ir_real("by", 1);
   bool copies = own->paths[of] && !pl_framework_adds_in_products(own->options->framework),
        casts = own->gradients[of] != PL_IR_NONE;
+  uint8_t made = own->finding.read.f->values[of].type.element;
+  bool wide = copies && path == PL_GRADIENTS_FLAT &&
+              pl_framework_autocast(own->options->framework, (pl_dtype)made) == PL_AUTOCAST_ALL;
+  if (wide) value = cast(own, value, PL_IR_F32, PL_READ_GRADIENT_OF_WIDE);
   if (copies && (path == PL_GRADIENTS_FLAT || !casts))
     value = pl_step_append_same(own, "copy", value, "into what is reduced", NULL);
   if (casts)
@@ -309,6 +314,8 @@ static int32_t on_its_way(pl_kernel_stepping *own, int32_t of, int32_t value) {
                  own->gradients[of] == kept_element(own, own->finding.read.f->values[of].type.element)
                      ? "as gradients are kept"
                      : "as gradients are reduced");
+  else if (wide)
+    value = cast(own, value, made, "as gradients are reduced");
   if (copies && path == PL_GRADIENTS_FLAT) value = pl_step_append_same(own, "scale", value, "among the ranks", &one);
   return value;
 }
@@ -400,6 +407,23 @@ static void send_weights(pl_kernel_stepping *own, int32_t index) {
   }
 }
 
+/* Behind the first kernel of a loss, training metrics: logits to fp32 and their log-softmax in place, once more for
+ * each, of which nothing is derived. */
+static void measure_loss(pl_kernel_stepping *own, int32_t index) {
+  int64_t n = own->options->framework->kernels.loss_metrics;
+  const pl_ir_op *op = pl_read_op(&own->finding.read, index);
+  if (n == 0 || own->again[index] || !pl_step_is(own, index, "maximum") ||
+      !pl_ir_op_has_name(op, "over", pl_ir_name_of("v")))
+    return;
+  int32_t cast_of = pl_read_made(&own->finding.read, index, 0);
+  bool casts = pl_step_is(own, cast_of, "cast");
+  int32_t logits = own->map[casts ? pl_read_op(&own->finding.read, cast_of)->inputs[0] : op->inputs[0]];
+  for (int64_t i = 0; i < n && logits != PL_IR_NONE; i++) {
+    int32_t wide = cast(own, logits, PL_IR_F32, "a training metric");
+    if (wide != PL_IR_NONE) (void)pl_step_append_same(own, "exp", wide, "a training metric", NULL);
+  }
+}
+
 static void write_op(pl_kernel_stepping *own, int32_t index) {
   const pl_ir_op *op = pl_read_op(&own->finding.read, index);
   if (!own->live.op[own->index][index]) return;
@@ -428,6 +452,7 @@ static void write_op(pl_kernel_stepping *own, int32_t index) {
       own->map[of] = cast(own, made, (uint8_t)reduced_element(own, of), "as gradients are reduced");
   }
   pl_step_autocast(own, index);
+  measure_loss(own, index);
 }
 
 /* Before its gradient, the softmax is made of the exponentials, in place. */

@@ -100,6 +100,8 @@ bool pl_read_heads(const pl_reading *own, int32_t value, pl_head_ops *found);
 /* The reasons of what autocast launches, and of what a kernel that is there moves more under it. */
 #define PL_READ_AUTOCAST       "autocast"
 #define PL_READ_AUTOCAST_WIDER "autocast, by the same kernel"
+/* The reason of a cast whose weight is in fp32 under autocast, of what was derived of its cast. */
+#define PL_READ_GRADIENT_OF_WIDE "as the weight is"
 /* Whether a norm is made in PyTorch ops, on an fp32 copy (and its derivative): an RMS norm of 16 bits with a scale,
  * where the profile has no kernel for it. Layer norm is one kernel everywhere. */
 bool pl_read_is_norm_in_steps(const pl_reading *own, int32_t op, const pl_framework *framework);

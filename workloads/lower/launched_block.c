@@ -13,8 +13,6 @@
 
 /* ---- what a pass is made of ---- */
 
-static const double metric_flops = 4;
-
 static bool is(const pl_ir_op *op, const char *row) {
   return pl_ir_op_is(op, row);
 }
@@ -223,22 +221,6 @@ static void run_pass(pl_launching *own) {
 
 /* ---- the block ---- */
 
-/* Training metrics, without a derivative: logits to fp32 and their log-softmax, once more for each. */
-static void measure_loss(pl_tape *tape) {
-  uint32_t logits = tape->input;
-  bool narrow = pl_dtype_bytes(tape->shard->dtype) < pl_dtype_bytes(PL_DTYPE_FP32);
-  for (int64_t i = 0; i < tape->framework->kernels.loss_metrics; i++) {
-    uint32_t wide = logits;
-    if (narrow) {
-      wide = pl_tape_like(tape, logits, "logits_fp32", PL_TENSOR_ACTIVATION, PL_DTYPE_FP32);
-      pl_tape_sweep(tape, "logits_fp32", PL_OP_ELEMENTWISE, PL_CATEGORY_FORWARD, 1, logits, PL_NONE, PL_NONE, wide,
-                    PL_NONE);
-    }
-    pl_tape_sweep(tape, "loss_metric", PL_OP_CROSS_ENTROPY, PL_CATEGORY_FORWARD, metric_flops, wide, PL_NONE, PL_NONE,
-                  wide, PL_NONE);
-  }
-}
-
 /* Under autocast what goes from block to block may be wider than all else. */
 static void widen_stream(pl_tape *tape, uint32_t tensor) {
   if (tensor != PL_NONE) pl_tape_retype(tape, tensor, tape->stream);
@@ -281,7 +263,6 @@ static void forward_pass(pl_launching *own) {
   if (own->f->n_results > 0) tape->output = own->tensor[own->f->results[0]];
   if (own->block->kind == PL_BLOCK_EMBEDDING) widen_stream(tape, tape->output);
   if (own->block->kind == PL_BLOCK_FINAL_NORM) widen_stream(tape, tape->input);
-  if (own->block->kind == PL_BLOCK_LOSS) measure_loss(tape);
   /* PyTorch's allocator: the room of the 16-bit logits, given up in front of the backward pass, is half of what each of
    * the two fp32 gradients needs, and the copy's takes but one of them. */
   bool strands = own->block->kind == PL_BLOCK_LOSS && tape->framework->kernels.loss == PL_LOSS_COPIES;
