@@ -15,8 +15,8 @@ static const double rounding = 1e-6;
 typedef struct pass_time {
   double work;                  /* computing and the collectives that it waits for */
   double host;                  /* to launch it */
-  double gathers, first_gather; /* the latter in front of all blocks; 0: there is none */
-  bool computes;                /* a block has come */
+  double gathers, first_gather; /* the latter in front of all blocks; 0: there is none, or blocks run beside it */
+  bool computes, awaits;        /* a block has come */
   double reduces[2];            /* of all but experts; of experts or across copies */
 } pass_time;
 
@@ -109,6 +109,7 @@ static pl_code add_instruction(bounding *state, const pl_instruction *instructio
   case PL_INSTRUCTION_BLOCK:
     count[pl_model_block_class(state->program->model, instruction->block)]++;
     sum->computes = true;
+    if (!sum->awaits) sum->first_gather = 0; /* the loss, beside what the head needs */
     return PL_OK;
   case PL_INSTRUCTION_REDUCE:
     PL_TRY(family_op_s(state, data, instruction->op, &time_s));
@@ -125,6 +126,8 @@ static pl_code add_instruction(bounding *state, const pl_instruction *instructio
     sum->work += time_s;
     return PL_OK;
   case PL_INSTRUCTION_AWAIT:
+    sum->awaits = true;
+    return PL_OK;
   case PL_INSTRUCTION_COPY:
   case PL_INSTRUCTION_EMBEDDING:
   case PL_INSTRUCTION_OPTIMIZER:

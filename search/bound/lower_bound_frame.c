@@ -9,7 +9,7 @@
  * which case the frame is made once more. */
 static pl_strategy key_of(const pl_strategy *strategy) {
   pl_strategy key = *strategy;
-  key.zero = 0;
+  key.zero = key.zero >= 2 ? 2 : 0; /* whose blocks are others */
   key.overlap = key.overlap_is_given = false;
   key.boundary = NULL;
   return key;

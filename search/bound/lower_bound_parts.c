@@ -18,7 +18,8 @@ static uint64_t hash_shard(const pl_strategy *s) {
                            pl_strategy_ep(s),
                            s->mbs,
                            (int32_t)s->recompute,
-                           pl_strategy_splits_backward(s)};
+                           pl_strategy_splits_backward(s),
+                           s->zero >= 2};
   uint64_t hash = 1;
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     hash = pl_hash_word(hash, (uint32_t)words[i]);
@@ -28,7 +29,8 @@ static uint64_t hash_shard(const pl_strategy *s) {
 /* Everything else in a shard is the job's. */
 static bool same_shard(const pl_block_shard *a, const pl_block_shard *b) {
   return a->tmp == b->tmp && a->sp == b->sp && a->cp == b->cp && a->cp_gather == b->cp_gather && a->ep == b->ep &&
-         a->etp == b->etp && a->mbs == b->mbs && a->recompute == b->recompute && a->halves == b->halves;
+         a->etp == b->etp && a->mbs == b->mbs && a->recompute == b->recompute && a->halves == b->halves &&
+         a->scatters == b->scatters && a->scatters_experts == b->scatters_experts;
 }
 
 static bool has_family(const pl_block_shard *shard, pl_family_kind kind) {

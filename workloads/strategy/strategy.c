@@ -287,6 +287,8 @@ static pl_code check_options(const pl_strategy *strategy, const pl_model *model,
 }
 
 pl_block_shard pl_strategy_shard(const pl_strategy *strategy, const pl_job *job) {
+  const pl_framework *framework = pl_framework_or_ideal(job->framework);
+  bool scatters = strategy->zero >= 2 && framework->gradients.gradient_path == PL_GRADIENTS_ADDED;
   return (pl_block_shard){.tmp = strategy->tmp,
                           .sp = strategy->sp,
                           .cp = strategy->cp,
@@ -300,13 +302,12 @@ pl_block_shard pl_strategy_shard(const pl_strategy *strategy, const pl_job *job)
                           .fp8 = job->fp8,
                           .fp4 = job->fp4,
                           .flash = job->flash,
-                          .attention_kernel =
-                              (pl_attention_kernel)pl_framework_or_ideal(job->framework)->kernels.attention_kernel,
+                          .attention_kernel = (pl_attention_kernel)framework->kernels.attention_kernel,
                           .framework = job->framework,
                           .halves = pl_strategy_splits_backward(strategy),
                           .token_order = (uint8_t)pl_strategy_token_order(strategy),
-                          .scatters = strategy->zero >= 2 && strategy->dp * strategy->cp > 1,
-                          .scatters_experts = strategy->zero >= 2 && strategy->dp > strategy->ep};
+                          .scatters = scatters && strategy->dp * strategy->cp > 1,
+                          .scatters_experts = scatters && strategy->dp > strategy->ep};
 }
 
 void pl_strategy_adopt(pl_strategy *strategy, const pl_job *job) {
