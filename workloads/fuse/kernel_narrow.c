@@ -332,21 +332,18 @@ static void swap(pl_kernel_narrowing *own, int32_t value) {
   own->map[value] = own->narrow[value];
 }
 
-/* Operands of the group's narrow products that are no parameters: in *values, those that are not cast yet or are to be
- * cast once more. Returns their number. */
-static int32_t take_values(pl_kernel_narrowing *own, int32_t group, bool of_weights, int32_t *values) {
+/* Operand k of the group's narrow products, where it is no parameter: in *values, those that are not cast yet or are to
+ * be cast once more. Returns their number. */
+static int32_t take_values(pl_kernel_narrowing *own, int32_t group, bool of_weights, int32_t k, int32_t *values) {
   int32_t n = 0;
   for (int32_t i = group; i != PL_IR_NONE; i = own->next_of[i]) {
     const pl_ir_op *op = &old(own)->ops[i];
     if (!is_narrow(op) || (pl_read_weight(&own->finding->read, i) == NULL) != of_weights) continue;
-    for (int32_t k = 0; k < (of_weights ? 2 : 1); k++) {
-      int32_t value = op->inputs[k];
-      bool known = own->narrow[value] != PL_IR_NONE, is_there = own->map[value] != PL_IR_NONE;
-      bool for_weights = (k == 0 || own->is_apart) && own->casts_again;
-      bool again = known && is_there && (of_weights ? for_weights : own->is_taken[value]);
-      if ((known && !again) || is_among(values, n, value)) continue;
-      values[n++] = value;
-    }
+    int32_t value = op->inputs[k];
+    bool known = own->narrow[value] != PL_IR_NONE, is_there = own->map[value] != PL_IR_NONE;
+    bool for_weights = (k == 0 || own->is_apart) && own->casts_again;
+    bool again = known && is_there && (of_weights ? for_weights : own->is_taken[value]);
+    if ((!known || again) && !is_among(values, n, value)) values[n++] = value;
   }
   return n;
 }
@@ -358,18 +355,20 @@ static bool is_of_layer(const pl_kernel_narrowing *own, int32_t group) {
   return false;
 }
 
-static bool casts_once(const pl_kernel_narrowing *own, int32_t group, bool of_weights) {
-  return own->casts_again && (of_weights || own->is_apart || is_of_layer(own, group));
+static bool casts_once(const pl_kernel_narrowing *own, int32_t group, bool of_weights, int32_t k) {
+  bool one = of_weights ? k == 0 : is_of_layer(own, group);
+  return own->casts_again && (one || own->is_apart);
 }
 
 /* Two copies, as it is and transposed, unless the transposed one is made of another cast. A scale a row is that of what
- * is summed over: the outer dimension of what a weight gradient reads. */
-static void take(pl_kernel_narrowing *own, int32_t group, bool of_weights) {
-  int32_t *values = own->values, n = take_values(own, group, of_weights, values);
+ * is summed over: the outer dimension of what a weight gradient reads. Of products for weights what the layer was given
+ * (operand 0) and its gradient are cast each by itself. */
+static void take(pl_kernel_narrowing *own, int32_t group, bool of_weights, int32_t k) {
+  int32_t *values = own->values, n = take_values(own, group, of_weights, k, values);
   own->is_turned = of_weights;
   for (int32_t at = 0; at < n; at += PL_IR_OPERANDS_MAX) /* more than one kernel can have */
     cast_values(own, n - at < PL_IR_OPERANDS_MAX ? n - at : PL_IR_OPERANDS_MAX, values + at,
-                casts_once(own, group, of_weights) ? 1 : 2);
+                casts_once(own, group, of_weights, k) ? 1 : 2);
 }
 
 /* Weights that are cast where they are used: nobody reads the cast, which stands for what the product reads. For the
@@ -391,8 +390,9 @@ void pl_narrowing_swap(pl_kernel_narrowing *own, int32_t group) {
   own->n_swapped = 0;
   if (!own->any) return;
   cast_weights(own, group);
-  take(own, group, false);
-  take(own, group, true);
+  take(own, group, false, 0);
+  take(own, group, true, 0);
+  take(own, group, true, 1);
   for (int32_t i = group; i != PL_IR_NONE; i = own->next_of[i]) {
     const pl_ir_op *op = &old(own)->ops[i];
     if (!is_narrow(op)) continue;
