@@ -84,7 +84,7 @@ static pl_code take_programs(pl_lower_bounds *bounds, const pl_block_shard *shar
   pl_block_cache_begin(cache, bounds->cluster, bounds->model);
   if (cache != NULL && cache->most_bytes == PL_BLOCK_CACHE_ALL)
     return pl_block_cache_programs(cache, bounds->model, shard, bounds->arena, made, error);
-  return pl_block_functions_programs(cache != NULL ? &cache->functions : &bounds->functions, bounds->model, shard,
+  return pl_block_functions_programs(cache != NULL ? &cache->functions : &bounds->functions, bounds->model, shard, NULL,
                                      bounds->arena, made, error);
 }
 

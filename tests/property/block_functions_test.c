@@ -59,7 +59,7 @@ static void keep(size_t room, uint64_t *n_found, uint64_t *n_made) {
       const pl_block_program *kept, *anew;
       pl_error error = PL_ERROR_INIT, other = PL_ERROR_INIT;
       shard = varied(&random, model, framework, &shard);
-      pl_code code = pl_block_functions_programs(&functions, model, &shard, &arena, &kept, &error);
+      pl_code code = pl_block_functions_programs(&functions, model, &shard, NULL, &arena, &kept, &error);
       assert_int_equal(pl_block_programs_take(model, &shard, &arena, &anew, &other), code);
       if (code == PL_OK && digest_of(model, kept) != digest_of(model, anew)) {
         block_shard_print(&shard);

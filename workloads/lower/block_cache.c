@@ -5,9 +5,10 @@
 
 #include "workloads/lower/block_program.h"
 
-typedef struct kept_programs {
+typedef struct pl_kept_programs {
   pl_block_shard shard;
   const pl_block_program *blocks;
+  const struct pl_kept_programs *next;
 } kept_programs;
 
 typedef struct kept_prices {
@@ -43,6 +44,7 @@ void pl_block_cache_begin(pl_block_cache *cache, const pl_cluster *cluster, cons
   cache->cluster = cluster;
   cache->model = model;
   cache->programs = cache->prices = cache->cuts = (pl_hash_index){0};
+  cache->made = NULL;
   cache->flops_seq = cache->narrow_seq = 0;
 }
 
@@ -81,6 +83,16 @@ static bool equal_shards(const pl_block_shard *a, const pl_block_shard *b) {
          a->scatters == b->scatters && a->scatters_experts == b->scatters_experts;
 }
 
+/* Programs of a shard that differs in what is said of layers alone; NULL: none. */
+static const pl_block_program *find_like(const pl_block_cache *cache, const pl_block_shard *shard) {
+  for (const kept_programs *kept = cache->made; kept != NULL; kept = kept->next) {
+    pl_block_shard like = kept->shard;
+    like.recompute = shard->recompute;
+    if (equal_shards(&like, shard)) return kept->blocks;
+  }
+  return NULL;
+}
+
 pl_code pl_block_cache_programs(pl_block_cache *cache, const pl_model *model, const pl_block_shard *shard,
                                 pl_arena *arena, const pl_block_program **blocks, pl_error *error) {
   if (cache == NULL) return pl_block_programs_take(model, shard, arena, blocks, error);
@@ -97,7 +109,10 @@ pl_code pl_block_cache_programs(pl_block_cache *cache, const pl_model *model, co
   kept_programs *made = PL_TAKE(&cache->arena, kept_programs, 1);
   if (made == NULL) return no_memory(error);
   made->shard = *shard;
-  PL_TRY(pl_block_functions_programs(&cache->functions, model, shard, &cache->arena, &made->blocks, error));
+  PL_TRY(pl_block_functions_programs(&cache->functions, model, shard, find_like(cache, shard), &cache->arena,
+                                     &made->blocks, error));
+  made->next = cache->made;
+  cache->made = made;
   *blocks = made->blocks;
   return pl_hash_index_put(&cache->programs, hash, made, &cache->arena) ? PL_OK : no_memory(error);
 }

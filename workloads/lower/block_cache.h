@@ -26,6 +26,7 @@ typedef struct pl_block_cache {
   const pl_cluster *cluster; /* what the content holds for, with the model; NULL = nothing kept */
   const pl_model *model;
   pl_hash_index programs, prices, cuts;
+  const struct pl_kept_programs *made; /* programs, the last ones first */
   pl_block_functions functions;
   int64_t flops_seq; /* sequence length of `flops`; 0: not counted yet */
   double flops;

@@ -74,6 +74,11 @@ static const kept_functions *find_like(const pl_block_functions *functions, cons
   return NULL;
 }
 
+/* Of models of unlike blocks every class may hold layers. */
+static bool is_no_layer(const pl_model *model, int32_t class_of_blocks) {
+  return model->unlike.parts == NULL && class_of_blocks != PL_BLOCK_LAYER && class_of_blocks != PL_BLOCK_EXPERT_LAYER;
+}
+
 static void begin(pl_block_functions *functions, const pl_model *model) {
   if (functions->model == model && !functions->arena.failed &&
       pl_arena_used_bytes(&functions->arena) <= functions->most_bytes)
@@ -90,9 +95,9 @@ static pl_code make(pl_block_functions *functions, const pl_model *model, const 
   if (kept != NULL) kept->functions = PL_TAKE(&functions->arena, pl_block_function, n);
   if (kept == NULL || kept->functions == NULL) return pl_fail_memory(error, "the functions of the blocks");
   kept->layout = layout_of(shard);
-  const kept_functions *like = model->unlike.parts == NULL ? find_like(functions, &kept->layout) : NULL;
+  const kept_functions *like = find_like(functions, &kept->layout);
   for (int32_t c = 0; c < n; c++) {
-    if (like != NULL && c != PL_BLOCK_LAYER && c != PL_BLOCK_EXPERT_LAYER)
+    if (like != NULL && is_no_layer(model, c))
       kept->functions[c] = like->functions[c];
     else
       PL_TRY(pl_block_function_take(model, c, shard, &functions->arena, &kept->functions[c], error));
@@ -118,7 +123,8 @@ static pl_code find(pl_block_functions *functions, const pl_model *model, const 
 }
 
 pl_code pl_block_functions_programs(pl_block_functions *functions, const pl_model *model, const pl_block_shard *shard,
-                                    pl_arena *arena, const pl_block_program **blocks, pl_error *error) {
+                                    const pl_block_program *like, pl_arena *arena, const pl_block_program **blocks,
+                                    pl_error *error) {
   const pl_block_function *of = NULL;
   int32_t n = pl_model_n_classes(model);
   for (int32_t c = 0; c < n; c++)
@@ -126,8 +132,12 @@ pl_code pl_block_functions_programs(pl_block_functions *functions, const pl_mode
   pl_block_program *made = PL_TAKE(arena, pl_block_program, n);
   if (made == NULL) return pl_fail_memory(error, "the programs of the blocks");
   PL_TRY(find(functions, model, shard, &of, error));
-  for (int32_t c = 0; c < n; c++)
-    PL_TRY(pl_block_program_make(model, c, shard, &of[c], arena, &made[c], error));
+  for (int32_t c = 0; c < n; c++) {
+    if (like != NULL && is_no_layer(model, c))
+      made[c] = like[c];
+    else
+      PL_TRY(pl_block_program_make(model, c, shard, &of[c], arena, &made[c], error));
+  }
   *blocks = made;
   return PL_OK;
 }

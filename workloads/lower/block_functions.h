@@ -24,8 +24,10 @@ void pl_block_functions_release(pl_block_functions *functions); /* safe on a zer
 void pl_block_functions_forget(pl_block_functions *functions);
 
 /* As pl_block_programs_take (block_program.h), from functions that are kept. Those are forgotten when they are of
- * another model or take more than the limit; what was made of them stays. */
+ * another model or take more than the limit; what was made of them stays. `like`: programs of a shard that differs in
+ * what is recomputed alone, whose blocks but the layers are taken as they are; NULL: there are none. */
 pl_code pl_block_functions_programs(pl_block_functions *functions, const pl_model *model, const pl_block_shard *shard,
-                                    pl_arena *arena, const pl_block_program **blocks, pl_error *error);
+                                    const pl_block_program *like, pl_arena *arena, const pl_block_program **blocks,
+                                    pl_error *error);
 
 #endif
