@@ -66,7 +66,7 @@ static uint64_t hash_shard(const pl_block_shard *s) {
                             (uint64_t)s->attention_kernel,
                             (uint64_t)(s->sp | s->cp_gather << 1 | s->flash << 2 | s->fp8 << 3 | s->fp4 << 4 |
                                        s->halves << 5 | s->token_order << 6),
-                             (uint64_t)(s->scatters | s->scatters_experts << 1),
+                            (uint64_t)(s->scatters | s->scatters_experts << 1),
                             (uint64_t)(uintptr_t)s->framework};
   uint64_t hash = 1;
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -79,8 +79,7 @@ static bool equal_shards(const pl_block_shard *a, const pl_block_shard *b) {
          a->mbs == b->mbs && a->seq == b->seq && a->recompute == b->recompute && a->cp_gather == b->cp_gather &&
          a->dtype == b->dtype && a->flash == b->flash && a->fp8 == b->fp8 && a->fp4 == b->fp4 &&
          a->attention_kernel == b->attention_kernel && a->framework == b->framework && a->halves == b->halves &&
-         a->token_order == b->token_order &&
-         a->scatters == b->scatters && a->scatters_experts == b->scatters_experts;
+         a->token_order == b->token_order && a->scatters == b->scatters && a->scatters_experts == b->scatters_experts;
 }
 
 /* Programs of a shard that differs in what is said of layers alone; NULL: none. */
