@@ -92,7 +92,7 @@ static inline uint64_t pl_leaps_weight(const pl_leaps *leaps, uint32_t task, pl_
 
 /* What adds up over the tasks of a row of a rolled graph. */
 typedef struct pl_row_sums {
-  pl_ticks start, finish; /* modulo 2^64 */
+  uint64_t start, finish; /* ticks, modulo 2^64 */
   uint64_t hash, summand; /* pl_hash_pair, pl_digest_summand of the dates */
   uint32_t n;             /* that have finished */
 } pl_row_sums;

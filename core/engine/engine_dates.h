@@ -80,8 +80,8 @@ static inline void pl_dates_finish(pl_dates *dates, uint32_t task, pl_dated *dat
   dates->pages[task / PL_DATES_PAGE]->n_open--;
   pl_row_sums *sums = &dates->sums[dated->row];
   uint64_t hash = pl_hash_pair(dated->start, now);
-  sums->start += dated->start;
-  sums->finish += now;
+  sums->start += (uint64_t)dated->start;
+  sums->finish += (uint64_t)now;
   sums->hash += hash;
   sums->summand += pl_digest_summand(task, hash);
   sums->n++;

@@ -97,10 +97,10 @@ static void assert_same_charges(const pl_simulation *own, const pl_graph *rolled
 
 static void assert_right_sums(const pl_graph *rolled, const pl_engine_result *a, const pl_engine_result *b) {
   for (uint32_t row = 0; row < pl_graph_n_rows(rolled); row++) {
-    pl_ticks start = 0, finish = 0;
+    uint64_t start = 0, finish = 0;
     for (uint32_t k = 0; k < pl_graph_row_count(rolled, row); k++) {
-      start += b->start[pl_graph_row_task(rolled, row, k)];
-      finish += b->finish[pl_graph_row_task(rolled, row, k)];
+      start += (uint64_t)b->start[pl_graph_row_task(rolled, row, k)];
+      finish += (uint64_t)b->finish[pl_graph_row_task(rolled, row, k)];
     }
     assert_int_equal(a->rows[row].n, pl_graph_row_count(rolled, row));
     assert_int_equal(a->rows[row].start, start);

@@ -186,7 +186,8 @@ static void add_spans(explaining *state) {
 /* What the tasks of the origin take together; the last of them comes `times` times. */
 static pl_ticks ticks_of(const explaining *state, const pl_task_origin *own, uint64_t times) {
   const pl_engine_result *result = state->result;
-  if (result->rows != NULL) return result->rows[own->last_task].finish - result->rows[own->first_task].start;
+  if (result->rows != NULL)
+    return (pl_ticks)(result->rows[own->last_task].finish - result->rows[own->first_task].start);
   return (result->finish[own->last_task] - result->start[own->first_task]) * (pl_ticks)times;
 }
 
