@@ -162,6 +162,16 @@ program_job=(--platform dgx-h100:1 --model llama-3.1-8b --gbs 16 --seq 2048)
   awk -v a="$swept" -v b="$words" 'BEGIN { exit !(a / b - 1 < 1e-6 && b / a - 1 < 1e-6) }' || { echo "$swept, $words"; return 1; }
 }
 
+@test "a time in milliseconds is asked about; rows that say the same are told as one" {
+  local rates=validation/measured/nemo_launcher_22_06.csv
+  head -2 $rates | sed '2s/,74.5801,/,74580.1,/; 2s/,4942.88,/,,/' >"$BATS_TEST_TMPDIR/milliseconds.csv"
+  run -0 "$PACELINE" calibrate --runs "$BATS_TEST_TMPDIR/milliseconds.csv"
+  [[ $output == *"note: line 2 is 1"*" times as long as without the site: is it the time of one step, in seconds?"* ]]
+  { head -2 $rates && sed -n 2p $rates; } >"$BATS_TEST_TMPDIR/twice.csv"
+  run -0 "$PACELINE" calibrate --runs "$BATS_TEST_TMPDIR/twice.csv"
+  [[ $output == *"twice.csv:2: the median of 2 rows that say the same: measured 74.6 s"* && $output != *note:* ]]
+}
+
 @test "suggested runs are strategies that can be simulated" {
   run -0 --separate-stderr "$PACELINE" calibrate --suggest 2 "${job[@]}"
   [ "$(grep -c '^run [12]: --strategy pp=' <<<"$output")" = 2 ]
@@ -182,6 +192,12 @@ program_job=(--platform dgx-h100:1 --model llama-3.1-8b --gbs 16 --seq 2048)
   # the cell at fault, without the class that validate counts it in
   { head -1 $TABLE && sed -n '5s/T4,16,/T4,16x,/p' $TABLE; } >"$BATS_TEST_TMPDIR/cell.csv"
   refused "$BATS_TEST_TMPDIR/cell.csv:2: column 'n_gpus': '16x' is not a number; no run of" calibrate --runs "$BATS_TEST_TMPDIR/cell.csv"
+  # what cannot be of the run that a row describes: two times, a peak that the GPU does not have
+  local rates=validation/measured/nemo_launcher_22_06.csv
+  head -2 $rates | sed '2s/,74.5801,/,10,/' >"$BATS_TEST_TMPDIR/times.csv"
+  refused "times.csv:2: columns 'step_time_s' and 'tokens_per_s_per_gpu' contradict each other: 10 s said, 74.6 s from 4942.88 tokens" calibrate --runs "$BATS_TEST_TMPDIR/times.csv"
+  head -2 $rates | sed '2s/,4942.88,,,/,4942.88,,790,/' >"$BATS_TEST_TMPDIR/peak.csv"
+  refused "peak.csv:2: column 'mem_gb': a peak of 790 GiB, and A100-SXM4-80GB has 79." calibrate --runs "$BATS_TEST_TMPDIR/peak.csv"
   refused "--platform P --model M --gbs N" calibrate --suggest 3
   refused "--suggest writes no file" calibrate --suggest 3 "${job[@]}" -o "$BATS_TEST_TMPDIR/x.json"
   refused "the column" calibrate --sites "$RUNS"

@@ -11,6 +11,7 @@
 #include "core/base/units.h"
 #include "core/system/command.h"
 #include "core/system/output_file.h"
+#include "netmodel/device/device_profile.h"
 #include "validation/fit/site_posterior.h"
 #include "validation/rows/case.h"
 #include "validation/rows/case_columns.h"
@@ -19,6 +20,10 @@
 
 enum { ROUNDS = 6 };
 static const double SETTLED = 1e-3; /* of a figure's logarithm: then the next round would say the same */
+/* Software publishes times and rates rounded, or of other steps: what differs more is not of one run. */
+static const double CONTRADICTION = 1.25;
+/* No published source is so far off; a time in milliseconds, or of an epoch, is. */
+static const double IMPLAUSIBLE = 8;
 
 typedef struct session {
   const pl_calibrate_runs *options;
@@ -51,6 +56,46 @@ static bool has_peak(const pl_case *c) {
   return c->reason == NULL && !c->crashed && c->measured_mem_bytes > 0;
 }
 
+/* A time and a rate of one row that are not of the same step: which of them holds nobody can know. */
+static const char *contradiction_of(session *own, const pl_measured_row *row) {
+  if (isnan(row->step_time_s) || isnan(row->tokens_per_s_per_gpu) || row->n_gpus < 1) return NULL;
+  double by_rate = (double)row->gbs * (double)row->seq_len / (row->tokens_per_s_per_gpu * (double)row->n_gpus);
+  if (fabs(log(row->step_time_s / by_rate)) <= log(CONTRADICTION)) return NULL;
+  char said[PL_UNIT_TEXT_BYTES], follows[PL_UNIT_TEXT_BYTES];
+  return pl_arena_printf(&own->arena,
+                         "columns 'step_time_s' and 'tokens_per_s_per_gpu' contradict each other: %s said, %s from %g "
+                         "tokens a second and GPU; correct one or leave it blank",
+                         pl_format_time(row->step_time_s, said), pl_format_time(by_rate, follows),
+                         row->tokens_per_s_per_gpu);
+}
+
+/* A peak that the GPU does not have is a reason, and NULL is none. */
+static pl_code find_excess(session *own, const pl_case *c, const char **reason) {
+  *reason = NULL;
+  if (!has_peak(c)) return PL_OK;
+  pl_profile_folders folders;
+  const char *beside = own->options->platform != NULL ? own->options->platform : "";
+  PL_TRY(pl_profile_folders_take(NULL, beside, &own->arena, &folders, own->error));
+  const char *path = pl_profile_folders_find(&folders, pl_case_device(c), &own->arena);
+  if (path == NULL) return PL_OK;
+  pl_device_profile device;
+  PL_TRY(pl_device_profile_load(path, &own->arena, &device, own->error));
+  if (c->measured_mem_bytes > device.memory_bytes)
+    *reason = pl_arena_printf(&own->arena, "column 'mem_gb': a peak of %g GiB, and %s has %g",
+                              c->measured_mem_bytes / (1 << 30), device.name, device.memory_bytes / (1 << 30));
+  return PL_OK;
+}
+
+/* Rows that cannot be of the run that they describe get their reason. */
+static pl_code refuse_impossible(session *own) {
+  for (uint32_t i = 0; i < own->cases.n_cases; i++) {
+    pl_case *c = &own->cases.cases[i];
+    if (c->reason == NULL) c->reason = contradiction_of(own, c->row);
+    if (c->reason == NULL) PL_TRY(find_excess(own, c, &c->reason));
+  }
+  return own->arena.failed ? pl_fail_memory(own->error, "the runs") : PL_OK;
+}
+
 static pl_code load(session *own) {
   const pl_calibrate_runs *options = own->options;
   pl_error *error = own->error;
@@ -63,6 +108,7 @@ static pl_code load(session *own) {
   PL_TRY(pl_measured_load(options->rows, &own->arena, &own->table, error));
   PL_TRY(pl_cases_take(&own->table, 1, &own->arena, &own->cases, error));
   PL_TRY(pl_cases_express(&own->cases, &own->known, &own->run, &own->arena, error));
+  PL_TRY(refuse_impossible(own));
   own->first_s = PL_TAKE(&own->arena, double, own->cases.n_cases);
   own->first_bytes = PL_TAKE(&own->arena, double, own->cases.n_cases);
   own->parts = PL_TAKE(&own->arena, uint32_t, own->cases.n_cases);
@@ -223,6 +269,7 @@ static void print_run(const session *own, uint32_t i) {
     return;
   }
   printf("%s:%u:", c->row->file, c->row->line);
+  if (c->n_rows > 1) printf(" the median of %u rows that say the same:", c->n_rows);
   if (is_learnt(c))
     printf(" measured %s, without the site %s (%+.1f %%), with it %s (%+.1f %%; 80 %%: %s)",
            pl_format_time(c->measured_s, measured), pl_format_time(own->first_s[i], first),
@@ -234,6 +281,10 @@ static void print_run(const session *own, uint32_t i) {
     printf("%s peak %.1f GiB, without %.1f, with it %.1f", is_learnt(c) ? ";" : "", c->measured_mem_bytes / (1 << 30),
            own->first_bytes[i] / (1 << 30), c->predicted_mem_bytes / (1 << 30));
   putchar('\n');
+  double apart = is_learnt(c) ? own->first_s[i] / c->measured_s : 1;
+  if (apart > IMPLAUSIBLE || apart < 1 / IMPLAUSIBLE)
+    printf("note: line %u is %.0f times as %s as without the site: is it the time of one step, in seconds?\n",
+           c->row->line, fmax(apart, 1 / apart), apart > 1 ? "short" : "long");
 }
 
 static double usual_half(const pl_site *site) {
