@@ -116,6 +116,21 @@ static pl_code find_nodes(const session *own, pl_launched *launched, pl_error *e
   return PL_OK;
 }
 
+/* What was asked for and the file has no word for: who exchanges tokens by NCCL has its multiprocessors. */
+static void tell_left_out(const session *own, pl_launch_form form) {
+  enum { OF_ALLTOALL = 16 }; /* as pl_megatron_take_dispatcher reads it */
+  double taken = own->options.job.exchange_sms;
+  const pl_framework *framework = pl_framework_or_ideal(own->options.job.job.framework);
+  if (form != PL_LAUNCH_MEGATRON || taken < 0 || taken == OF_ALLTOALL || own->job.model.moe.n_experts == 0 ||
+      framework->pipeline.sends_tokens_per_node)
+    return;
+  fprintf(
+      stderr,
+      "paceline launch: --exchange-sms %g is not in the file: the dispatcher alltoall, which this framework has, says "
+      "none and is read as NCCL's %d\n",
+      taken, OF_ALLTOALL);
+}
+
 /* The strategy on the platform, as text in *text, which the caller frees. */
 static pl_code make(session *own, const char *strategy, pl_launch_form form, char **text, pl_error *error) {
   launch_options *options = &own->options;
@@ -134,6 +149,7 @@ static pl_code make(session *own, const char *strategy, pl_launch_form form, cha
   if (stream == NULL) return pl_fail_memory(error, "a launch file");
   pl_code code = pl_launch_write(stream, form, &launched, error);
   if (fclose(stream) != 0 && code == PL_OK) code = pl_fail_memory(error, "a launch file");
+  if (code == PL_OK) tell_left_out(own, form);
   return code;
 }
 

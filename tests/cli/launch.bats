@@ -108,6 +108,12 @@ S
   # shellcheck disable=SC2317
   takes() { "$PACELINE" simulate --from "$1" --platform dgx-h100:2 "${@:2}" | sed -n 's/^exchanges take *//p'; }
   [[ $(takes "$dir/moe.sh") == "16 of 132 multiprocessors"* ]]
+  # what the file has no word for is said
+  run "$PACELINE" launch "${job[@]}" --exchange-sms 22 --as megatron
+  [ "$status" -eq 0 ]
+  [[ ${lines[0]}$output == *"paceline launch: --exchange-sms 22 is not in the file: the dispatcher alltoall"*"is read as NCCL's 16"* ]]
+  run "$PACELINE" launch "${job[@]}" --exchange-sms 16 --as megatron
+  [[ $output != *"not in the file"* ]]
   # written of a framework with DeepEP, and read back as it was
   "$PACELINE" launch "${job[@]}" --framework nemo --exchange-sms 22 --as megatron -o "$dir/nemo.sh" >/dev/null
   [[ $(<"$dir/nemo.sh") == *"--moe-token-dispatcher-type flex"*"--moe-flex-dispatcher-num-sms 22"* ]]
