@@ -232,8 +232,12 @@ static pl_code run(request *in, session *own, pl_error *error) {
     print_check(own, in);
     return PL_OK;
   }
-  printf("strategy  %s\nmodel     %s, %" PRId64 " sequences of %" PRId64 " in an iteration%s\n", in->strategy,
-         own->job.model.name, in->job.job.gbs, in->job.job.seq, assumed ? " (assumed; --gbs says it)" : "");
+  printf("strategy  %s\nmodel     %s, %" PRId64, in->strategy, own->job.model.name, in->job.job.gbs);
+  if (in->job.job.seq == 1)
+    fputs(" samples", stdout);
+  else
+    printf(" sequences of %" PRId64 " tokens", in->job.job.seq);
+  printf(" in an iteration%s\n", assumed ? " (assumed; --gbs says it)" : "");
   pl_tree_show(stdout, &own->plan, &own->module);
   return PL_OK;
 }

@@ -73,9 +73,9 @@ const char *pl_remaining_format(const pl_remaining *remaining, uint32_t n_points
   double half = PL_SITE_HALF * sqrt(remaining->variance);
   snprintf(text, PL_REMAINING_TEXT_BYTES,
            "x%.3f (80 %%: %.2f to %.2f) by what the figures leave at the site's %" PRIu32
-           " runs, the most alike of which is alike by %.2f; a factor on the whole step, no physics",
+           " run%s alike by %.2f; a factor on the whole step, no physics",
            exp(remaining->mean), exp(remaining->mean - half), exp(remaining->mean + half), n_points,
-           remaining->likeness);
+           n_points == 1 ? ", which is" : "s, the most alike of which is", remaining->likeness);
   return text;
 }
 
