@@ -63,11 +63,15 @@ void pl_launching_write(const pl_launching *own, pl_op *op, uint32_t tensor) {
 
 /* ---- gradients ---- */
 
+static bool is_launched(const pl_ir_launched_ops *of, const char *row) {
+  for (int32_t i = 0; i < of->n; i++)
+    if (is(&of->ops[i], row)) return true;
+  return false;
+}
+
 static bool is_added(const pl_launching *own, const pl_ir_op *op) {
   const pl_ir_launched_ops of = pl_ir_launched_by(own->kernels, own->f, op);
-  for (int32_t i = 0; i < of.n; i++)
-    if (is(&of.ops[i], "accumulate")) return true;
-  return false;
+  return is_launched(&of, "accumulate");
 }
 
 /* Casts and additions to buffers alone. */
@@ -122,10 +126,12 @@ static double sent_bytes(const pl_launching *own, double elements, uint8_t made,
 }
 
 /* Gradients of which shards are kept (ZeRO-2 and 3) are not added to a buffer here: whoever reduces them adds the
- * shard. They are written into what is reduced, by the product that makes them or by a kernel of its own. */
+ * shard. They are written into what is reduced, by the product that makes them or by a kernel of its own. Of learned
+ * positions (which a sum makes, no lookup in a table) only the rows of a pass are touched, in a buffer or in that. */
 static void scatter_gradients(const pl_launching *own, const pl_ir_op *op, pl_op *kernel) {
   const pl_ir_launched_ops of = pl_ir_launched_by(own->kernels, own->f, op);
   const pl_block_shard *shard = own->tape->shard;
+  if (kernel->kind != PL_OP_EMBEDDING && is_launched(&of, "embedding_backward")) return;
   for (int32_t i = 0; i < of.n; i++) {
     const pl_ir_op *added = &of.ops[i];
     if (!is(added, "accumulate")) continue;
