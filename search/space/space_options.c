@@ -174,7 +174,8 @@ static bool read_choice(int key, const char *value, pl_space_choices *choices, p
     pl_int_set_parse(value, "--mbs", 1, PL_SPACE_MBS_LIMIT, &choices->mbs, error);
     return true;
   case KEY_VPP:
-    pl_int_set_parse(value, "--vpp", 2, INT32_MAX, &choices->vpp, error);
+    pl_int_set_parse(value, "--vpp (chunks of interleaved and breadth-first; of other schedules vpp is 1 anyway)", 2,
+                     INT32_MAX, &choices->vpp, error);
     return true;
   case KEY_ZERO:
     pl_int_set_parse(value, "--zero", 0, 3, &choices->zero, error);

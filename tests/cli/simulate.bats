@@ -288,6 +288,14 @@ assert len(tracks) > 4
   [ "$status" -eq 2 ]
 }
 
+@test "ep_overlap is said as results, spaces and strategies say it" {
+  digest() { "$PACELINE" simulate --platform dgx-h100:2 --model mixtral-8x7b --gbs 64 --json --strategy "pp=1,dp=16,tmp=1,mbs=1,ep=8,ep_overlap=$1" | jq -r .run_digest; }
+  [ "$(digest on)" = "$(digest 1)" ]
+  [ "$(digest off)" = "$(digest 0)" ]
+  [ "$(digest 2)" = "$(digest delayed)" ]
+  [ "$(digest on)" != "$(digest off)" ]
+}
+
 @test "strategies that do not hold: one line, status 2, nothing written" {
   bad() {
     refuses "$1" --platform $platform --model $model --gbs 32 --strategy "$2" --trace "$dir/out.json"

@@ -146,6 +146,7 @@ END
   refused "--pp: 'two' is not a list of integers" "${job[@]}" --pp two -o "$out"
   refused "--tmp: '8-1' has a range that runs backwards" "${job[@]}" --tmp 8-1 -o "$out"
   refused "--zero: '4' must stay within 0 to 3" "${job[@]}" --zero 4 -o "$out"
+  refused "of other schedules vpp is 1 anyway): '1,2' must stay within 2 to" "${job[@]}" --vpp 1,2 -o "$out"
   refused "--schedule: '2f2b' is not a list of gpipe, 1f1b, interleaved, fifo, breadth-first, zb-h1, zb-h2, zb-v, dualpipe-v" "${job[@]}" --schedule 2f2b -o "$out"
   refused "--features: not known of programs yet" "${job[@]}" --schedule 1f1b,dualpipe --features -o "$out"
   refused "dualpipe: an odd number of stages or microbatches, or fewer of these than 2 * pp" "${job[@]}" --schedule dualpipe --pp 4 --mbs 8 -o "$out"

@@ -77,8 +77,10 @@ static pl_code read_flag(parsing *state, const key_value *pair) {
 
 static pl_code read_ep_overlap(parsing *state, const key_value *pair) {
   static const char *const columns[] = {"0", "1", "2", "3", NULL}; /* as results have it */
+  static const char *const offered[] = {"off", "on", NULL};        /* as spaces of candidates have it */
   int found = pl_words_find(pl_ep_overlap_names, pair->value);
   if (found < 0) found = pl_words_find(columns, pair->value);
+  if (found < 0) found = pl_words_find(offered, pair->value);
   if (found < 0)
     return pl_fail(state->error, PL_BAD_INPUT,
                    "strategy: ep_overlap='%.32s': 0, 1 (a pass beside another), delayed (likewise, with gradients of "
