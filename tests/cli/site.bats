@@ -103,6 +103,18 @@ job=(--platform amp-homogeneous --model gpt2-345m --gbs 64)
   jq -en --argjson r "$far" '($r.factor - 1 | fabs) < 0.01 and $r.likeness < 0.1' || { echo "$far"; return 1; }
 }
 
+@test "a site that has no run of the GPU, the software or the precision says so" {
+  run -0 "$PACELINE" simulate "${job[@]}" --strategy pp=4,dp=4,tmp=1,mbs=1 --framework megatron-lm-1.1.5 --site "$SITE"
+  [[ $output != *"not of the site"* ]] || { echo "$output"; return 1; }
+  run -0 "$PACELINE" simulate "${job[@]}" --strategy pp=4,dp=4,tmp=1,mbs=1 --framework nemo --site "$SITE"
+  [[ $output == *"not of the site  software nemo: none of its runs has it, and its figures act all the same"* ]]
+  for as in "" --as-program; do
+    # shellcheck disable=SC2086
+    run -0 "$PACELINE" simulate --platform dgx-h100 --model gpt2-345m --gbs 64 --dtype bf16 --strategy pp=1,dp=8,tmp=1,mbs=1 --framework nemo --site "$SITE" $as
+    [[ $output == *"not of the site  gpu H100-SXM5-80GB, software nemo, precision bf16: none"* ]] || { echo "$output"; return 1; }
+  done
+}
+
 @test "what the figures leave in a search: proven best is the exhaustive one, and said; a sweep too" {
   small=("${job[@]}" --framework megatron-lm-1.1.5 --pp 1,2,4 --mbs 1,2 --schedule 1f1b --recompute none,full --zero 0 --site "$SITE")
   # a run of the slowest kind of all here is made the fastest, and nothing is like it: what bounds say of it must say so

@@ -148,6 +148,7 @@ static void print_remains(const pl_program_subject *of) {
   }
   const pl_remaining remaining = pl_remaining_at(remains, &of->at);
   printf("of it the site   %s\n", pl_remaining_format(&remaining, remains->n, text));
+  pl_simulate_stranger_print(stdout, remains, &of->at);
 }
 
 /* A forward pass alone has no MFU. */

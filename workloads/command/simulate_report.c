@@ -138,11 +138,20 @@ void pl_simulate_speed_print(FILE *stream, const pl_result_row *row, const pl_in
   pl_simulate_mfu_print(stream, row->mfu);
 }
 
+static pl_configuration configuration_of(const pl_simulate_subject *subject) {
+  return pl_configuration_of(subject->cluster->profiles[0].name,
+                             pl_configuration_size(subject->model, subject->job->seq), subject->job, subject->strategy);
+}
+
 static pl_remaining remaining_of(const pl_simulate_subject *subject) {
-  const pl_configuration at =
-      pl_configuration_of(subject->cluster->profiles[0].name, pl_configuration_size(subject->model, subject->job->seq),
-                          subject->job, subject->strategy);
+  const pl_configuration at = configuration_of(subject);
   return pl_remaining_at(subject->remains, &at);
+}
+
+void pl_simulate_stranger_print(FILE *stream, const pl_site_remains *remains, const pl_configuration *at) {
+  char text[PL_STRANGE_TEXT_BYTES];
+  if (pl_remains_strange(remains, at, text)[0] != '\0')
+    fprintf(stream, "not of the site  %s: none of its runs has it, and its figures act all the same\n", text);
 }
 
 void pl_simulate_remains_print(FILE *stream, const pl_simulate_subject *subject) {
@@ -150,6 +159,8 @@ void pl_simulate_remains_print(FILE *stream, const pl_simulate_subject *subject)
   if (subject->remains == NULL) return;
   const pl_remaining remaining = remaining_of(subject);
   fprintf(stream, "of it the site   %s\n", pl_remaining_format(&remaining, subject->remains->n, text));
+  const pl_configuration at = configuration_of(subject);
+  pl_simulate_stranger_print(stream, subject->remains, &at);
 }
 
 static void put_remains(pl_json *json, const pl_simulate_subject *subject) {

@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "core/base/positive_definite.h"
 
@@ -63,6 +64,24 @@ pl_remaining pl_remaining_at(const pl_site_remains *remains, const pl_configurat
   }
   found.variance = fmax(0, found.variance);
   return found;
+}
+
+static bool has_run_of(const pl_site_remains *remains, int axis, const char *name) {
+  for (uint32_t i = 0; i < remains->n; i++)
+    if (strcmp(remains->points[i].name[axis], name) == 0) return true;
+  return false;
+}
+
+const char *pl_remains_strange(const pl_site_remains *remains, const pl_configuration *at,
+                               char text[PL_STRANGE_TEXT_BYTES]) {
+  enum { OF_A_SITE = 3 }; /* GPU, software, precision */
+  size_t length = 0;
+  text[0] = '\0';
+  for (int axis = 0; axis < OF_A_SITE && length < PL_STRANGE_TEXT_BYTES; axis++)
+    if (!has_run_of(remains, axis, at->name[axis]))
+      length += (size_t)snprintf(text + length, PL_STRANGE_TEXT_BYTES - length, "%s%s %.60s", length > 0 ? ", " : "",
+                                 pl_likeness_names[PL_LIKENESS_N_NUMBERS + axis], at->name[axis]);
+  return text;
 }
 
 pl_remaining pl_remaining_far(const pl_site_remains *remains) {

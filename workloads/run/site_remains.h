@@ -51,6 +51,12 @@ typedef struct pl_remaining {
 /* Without remains (NULL) nothing, for certain. O(n^2). */
 pl_remaining pl_remaining_at(const pl_site_remains *remains, const pl_configuration *at);
 
+/* "gpu H100-SXM5-80GB, software nemo": what of a site's GPU, software and precision none of its runs has, though its
+ * figures act; empty: nothing. Returns `text`. */
+enum { PL_STRANGE_TEXT_BYTES = 256 };
+const char *pl_remains_strange(const pl_site_remains *remains, const pl_configuration *at,
+                               char text[PL_STRANGE_TEXT_BYTES]);
+
 /* Of `size` (pl_simulate_options, remains_size), or of what is not known the model's. */
 static inline double pl_remains_size(double size, const pl_model *model, int64_t seq) {
   return size > 0 ? size : pl_configuration_size(model, seq);
