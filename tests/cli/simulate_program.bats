@@ -276,6 +276,26 @@ END
   kept 7 llama-2-7b pp=1,dp=4,tmp=2,mbs=1,zero=3 8 2
 }
 
+@test "DeepSpeed's ZeRO-3 keeps half of 10^9 parameters, a third where products with them are made again, of tuples and their programs" {
+  cd "$BATS_TEST_TMPDIR"
+  jq 'del(.communication.reuse_parameters)' "$BATS_TEST_DIRNAME"/../../workloads/frameworks/deepspeed-zero3.json >lets-go.json
+  local job=(--platform dgx-a100 --seq 1024 --model gpt2-1.5b --gbs 64 --attention unfused --json)
+  # keeps RECOMPUTE USES: of 10^9 / USES parameters and a unit, in 16 bits, more than without the limit, which has two
+  # units, each the table of 50257 words and 1024 places of 1600.
+  keeps() {
+    for as in --no-leap --as-program; do
+      for framework in "$PWD/lets-go.json" deepspeed-zero3; do
+        "$PACELINE" simulate "${job[@]}" --strategy pp=1,dp=8,tmp=1,mbs=4,zero=3,recompute=$1 --framework $framework $as | jq .mem_buffers_bytes
+      done | paste -sd' ' | awk '{print $2 - $1}'
+    done >more
+    cat more
+    awk -v uses=$2 'NR == 1 {tuple = $1} {d = $1 - 2 * (1e9 / uses - 51281 * 1600)} d > 2 || d < -2 || $1 != tuple {bad = 1} END {exit bad || NR != 2}' more
+  }
+  keeps none 2
+  keeps selective 2 # attention's two products read no parameters
+  keeps full 3
+}
+
 # What a run says, but for what it played.
 said() { jq 'del(.run_digest, .n_played_microbatches)' <<<"$1"; }
 

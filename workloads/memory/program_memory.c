@@ -383,13 +383,37 @@ static bool shares(const pl_ir_module *module) {
   return false;
 }
 
-/* Whether products of the forward pass are made again. */
+/* Behind what has no other operand (gathers, cuts, casts, copies): the value that another is made of. */
+static int32_t source_of(const pl_ir_function *f, int32_t value) {
+  int32_t maker = f->values[value].op;
+  while (maker != PL_IR_NONE && f->ops[maker].n_inputs == 1) {
+    value = f->ops[maker].inputs[0];
+    maker = f->values[value].op;
+  }
+  return value;
+}
+
+/* Whether what an op launches multiplies with a parameter; products of two activations are attention's. */
+static bool multiplies_parameter(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *op) {
+  const pl_ir_launched_ops of = pl_ir_launched_by(module, f, op);
+  for (int32_t i = 0; i < of.n; i++)
+    for (int32_t k = 0; pl_ir_op_is(&of.ops[i], "product") && k < of.ops[i].n_inputs; k++) {
+      int32_t value = source_of(of.f, of.ops[i].inputs[k]);
+      if (of.f != f && value >= of.f->n_arguments) continue; /* made in the kernel */
+      if (of.f != f) value = source_of(f, op->inputs[value]);
+      int32_t maker = f->values[value].op;
+      if (maker != PL_IR_NONE && pl_ir_op_is(&f->ops[maker], "param")) return true;
+    }
+  return false;
+}
+
+/* Whether products with parameters are made again, which are used thrice then. */
 static bool recomputes(const pl_ir_module *module, pl_arena *scratch) {
   for (int32_t f = 0; f < module->n_functions; f++) {
     const pl_ir_function *of = module->functions[f];
     const bool *again = pl_ir_again_take_if_derived(of, scratch);
     for (int32_t i = 0; again != NULL && i < of->n_ops; i++)
-      if (again[i] && pl_ir_op_is(&of->ops[i], "product")) return true;
+      if (again[i] && multiplies_parameter(module, of, &of->ops[i])) return true;
   }
   return false;
 }

@@ -93,8 +93,7 @@ static pl_buffer_facts facts_of(const pl_program *program, int32_t stage) {
       .bucket_bytes = pl_program_bucket_bytes(program),
       .zero = program->strategy->zero,
       .shares = pl_program_shards(program, false) > 1 || pl_program_shards(program, true) > 1,
-      .recomputes =
-          program->strategy->recompute == PL_RECOMPUTE_FULL || program->strategy->recompute == PL_RECOMPUTE_ALTERNATE,
+      .recomputes = pl_strategy_multiplies_again(program->strategy),
       .parameters = own->parameters,
       .sharded = sharded_parameters(program, own),
       .largest_parameters = own->largest_parameters,

@@ -141,7 +141,7 @@ static void add_gather(pass_making *pass, int32_t block, double parameters, bool
 static int32_t count_kept(const pl_program *program, int32_t first, int32_t count) {
   const pl_strategy *strategy = program->strategy;
   double most = framework_of(program)->gathers.reuse_parameters, used = 0;
-  bool again = strategy->recompute == PL_RECOMPUTE_FULL || strategy->recompute == PL_RECOMPUTE_ALTERNATE;
+  bool again = pl_strategy_multiplies_again(strategy);
   int32_t n = 0;
   if (strategy->zero < 3 || strategy->pp > 1 || strategy->vpp > 1) return 0;
   for (; n < count && used < most; n++)

@@ -71,9 +71,8 @@ static double pass_bytes(const pl_piece_context *context, const pl_pass *pass, p
   const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
   int64_t room = (int64_t)framework->launch.ops_ahead;
   double largest = program->stages[context->device->stage].largest_block_parameters;
-  bool recomputes =
-      program->strategy->recompute == PL_RECOMPUTE_FULL || program->strategy->recompute == PL_RECOMPUTE_ALTERNATE;
-  double gathered = 0, kept = pl_kept_gathered(framework, largest, recomputes), bytes = 0;
+  double gathered = 0, bytes = 0;
+  double kept = pl_kept_gathered(framework, largest, pl_strategy_multiplies_again(program->strategy));
   for (uint32_t i = pass->n; i-- > 0 && room > 0;) {
     if (pass->instructions[i].kind != PL_INSTRUCTION_BLOCK) continue;
     uint32_t class = (uint32_t)pl_model_block_class(program->model, pass->instructions[i].block);

@@ -238,7 +238,7 @@ static pl_code check_hidden_tokens(const pl_strategy *strategy, const pl_model *
                    "strategy: schedule=%s runs passes beside each other by itself; leave out ep_overlap=%s",
                    pl_schedule_name(strategy->schedule), how);
   if (pl_strategy_pairs_passes(strategy)) PL_TRY(check_pairs(strategy, how, error));
-  if (strategy->recompute == PL_RECOMPUTE_FULL || strategy->recompute == PL_RECOMPUTE_ALTERNATE)
+  if (pl_strategy_multiplies_again(strategy))
     return pl_fail(
         error, PL_BAD_INPUT,
         "strategy: ep_overlap=%s with recompute=%s: tokens would be exchanged once more in the backward pass; "

@@ -152,6 +152,10 @@ bool pl_strategy_splits_backward(const pl_strategy *strategy);
 static inline bool pl_strategy_pairs_passes(const pl_strategy *strategy) {
   return strategy->ep_overlap == PL_EP_OVERLAP_PASSES || strategy->ep_overlap == PL_EP_OVERLAP_DELAYED;
 }
+/* Whether products with parameters are made again in the backward pass. */
+static inline bool pl_strategy_multiplies_again(const pl_strategy *strategy) {
+  return strategy->recompute == PL_RECOMPUTE_FULL || strategy->recompute == PL_RECOMPUTE_ALTERNATE;
+}
 /* Whether something computes while experts exchange tokens: another pass, or shared experts. */
 static inline bool pl_strategy_hides_tokens(const pl_strategy *strategy) {
   bool hides = strategy->ep_overlap != PL_EP_OVERLAP_NONE || strategy->schedule == PL_SCHEDULE_DUALPIPE_V ||
