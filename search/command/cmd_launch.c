@@ -190,13 +190,19 @@ static pl_code make_best(session *own, pl_launch_form form, char **text, pl_erro
                  first_row, first.message);
 }
 
+/* Before anything is said of what will be in it. */
+static pl_code check_output(const launch_options *options, pl_error *error) {
+  if (options->output == NULL) return PL_OK;
+  PL_TRY(pl_command_refuse_input(options->output, options->path != NULL ? options->path : "", error));
+  return pl_output_file_check(options->output, options->force, error);
+}
+
 static pl_code put_out(const launch_options *options, const char *text, pl_error *error) {
   if (options->output == NULL) {
     fputs(text, stdout);
     return PL_OK;
   }
   pl_output_file file;
-  PL_TRY(pl_command_refuse_input(options->output, options->path != NULL ? options->path : "", error));
   PL_TRY(pl_output_file_open(&file, options->output, options->force, error));
   fputs(text, file.stream);
   PL_TRY(pl_output_file_close(&file, PL_OK, error));
@@ -226,6 +232,7 @@ static pl_code launch(session *own, int argc, char **argv, pl_error *error) {
   PL_TRY(pl_job_options_check(&options->job, error));
   PL_TRY(pl_model_load(options->job.model_path, &own->job.arena, &own->job.model, error));
   PL_TRY(pl_job_options_adopt(&options->job, &own->job.model, &own->job.arena, error));
+  PL_TRY(check_output(options, error));
   char *text = NULL;
   pl_code code = own->rows != NULL ? make_best(own, (pl_launch_form)form, &text, error)
                                    : make(own, options->strategy, (pl_launch_form)form, &text, error);

@@ -57,6 +57,10 @@ round() {
  "$PACELINE" launch "$dir/best.h5" --as megatron -o "$dir/train.sh"
   "$PACELINE" simulate --from "$dir/train.sh" --platform dgx-a100:2 --json >"$dir/read"
   [ "$(jq .gbs "$dir/read")" = 64 ]
+  # which row it is of is said of a file that can be written alone
+  [[ $("$PACELINE" launch "$dir/best.h5" --as torchtitan -o "$dir/job.toml" 2>&1) == *"which torchtitan cannot say"* ]]
+  refuses "cannot write $dir/none/x.toml" launch "$dir/best.h5" --as torchtitan -o "$dir/none/x.toml"
+  refuses "$dir/job.toml exists" launch "$dir/best.h5" --as torchtitan -o "$dir/job.toml"
   refuses "best.h5: row: 100000000 is out of range" launch "$dir/best.h5" --as megatron --row 100000000
 }
 
