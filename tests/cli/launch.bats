@@ -135,6 +135,15 @@ S
   refuses "$dir/deep.sh:" simulate --from "$dir/deep.sh" --platform dgx-h100:2
   refuses "--exchange-sms 132: H100-SXM5-80GB has 132 multiprocessors" simulate --from "$dir/flex.sh" --platform dgx-h100:2 --exchange-sms 132
   refuses "--exchange-sms 132: H100-SXM5-80GB has 132 multiprocessors" simulate --program "$BATS_TEST_DIRNAME/../../workloads/programs/mlp-2-stages.plir" --platform dgx-h100:1 --exchange-sms 132
+  # of a device whose multiprocessors nobody knows nothing could be taken: what is asked for is refused, a file's default is not
+  mkdir "$dir/devices"
+  cp "$BATS_TEST_DIRNAME/../../platforms/dgx-h100.xml" "$dir"
+  jq 'del(.gemm)' "$BATS_TEST_DIRNAME/../../platforms/devices/H100-SXM5-80GB.json" >"$dir/devices/H100-SXM5-80GB.json"
+  local bare=(--platform "$dir/dgx-h100.xml" --model mixtral-8x7b --gbs 64 --strategy pp=1,dp=8,tmp=1,mbs=1,ep=8,zero=1,ep_overlap=1)
+  "$PACELINE" launch "${bare[@]}" --as megatron | sed 's/type alltoall/type flex/' >"$dir/bare.sh"
+  "$PACELINE" simulate --from "$dir/bare.sh" --platform "$dir/dgx-h100.xml" >/dev/null
+  refuses "--exchange-sms 4: of how many multiprocessors is not known of H100-SXM5-80GB" simulate --from "$dir/bare.sh" --platform "$dir/dgx-h100.xml" --exchange-sms 4
+  "$PACELINE" simulate "${bare[@]}" --exchange-sms 0 >/dev/null
   jq '.communication.exchange_multiprocessors = 500' "$BATS_TEST_DIRNAME/../../workloads/frameworks/megatron-core.json" >"$dir/all.json"
   refuses "framework megatron-core, exchange_multiprocessors 500: H100-SXM5-80GB has 132 multiprocessors" simulate "${job[@]}" --framework "$dir/all.json"
   "$PACELINE" simulate "${job[@]}" --framework "$dir/all.json" --exchange-sms 0 >/dev/null

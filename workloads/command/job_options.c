@@ -203,6 +203,7 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
   case KEY_EXCHANGE_SMS:
     if (pl_parse_integer(value, "--exchange-sms", 0, INT32_MAX, &number, &options->error) == PL_OK)
       options->exchange_sms = (double)number;
+    options->exchange_is_given = true;
     return 0;
   case KEY_FRAMEWORK:
     options->framework_choice = value;
@@ -386,6 +387,12 @@ pl_code pl_job_options_check_exchange(const pl_job_options *options, const pl_cl
   double taken = framework->pipeline.exchange_multiprocessors;
   for (uint32_t i = 0; taken > 0 && i < cluster->n_profiles; i++) {
     double all = cluster->profiles[i].gemm.multiprocessors;
+    if (all <= 0 && options->exchange_is_given)
+      return pl_fail(error, PL_BAD_INPUT,
+                     "--exchange-sms %g: of how many multiprocessors is not known of %s, so that they would be taken "
+                     "from nobody; its profile needs gemm.multiprocessors ('paceline calibrate --gemm'), or leave the "
+                     "option out",
+                     taken, cluster->profiles[i].name);
     if (all <= 0 || taken < all) continue;
     char said[128];
     if (options->exchange_sms > 0)

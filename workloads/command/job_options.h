@@ -20,8 +20,9 @@ typedef struct pl_job_options {
   pl_op_profile op_profile;                 /* what job.op_profile points to once pl_job_options_adopt has run */
   pl_framework framework;                   /* what job.framework points to once pl_job_options_adopt has run */
   pl_job_origin origin;                     /* of type, products and sequence length */
-  bool attention_is_given, bucket_is_given, sends_are_given; /* on the command line: stronger than the framework */
-  double exchange_sms;                                       /* --exchange-sms; negative = as the framework has it */
+  /* On the command line: stronger than the framework. */
+  bool attention_is_given, bucket_is_given, sends_are_given, exchange_is_given;
+  double exchange_sms;       /* --exchange-sms; negative = as the framework has it */
   int sends_tokens_per_node; /* as a launch file's dispatcher does, 0 or 1; -1 = as the framework does */
   const char *site_path;     /* --site; NULL = none */
   pl_site site;              /* that, once pl_job_options_adopt has run */
