@@ -54,7 +54,11 @@ static const struct argp_option option_table[] = {
     {"fp32", KEY_SINGLE, NULL, 0, "values in single precision instead of double", 0},
     {"weights", KEY_WEIGHTS, NULL, 0, "the weights of an ONNX file instead of random ones", 0},
     {"framework", KEY_FRAMEWORK, "NAME", 0,
-     "the kernels that a framework launches for the program: as for 'paceline simulate'; or ideal", 0},
+     "the kernels that a framework launches for the program: as for 'paceline simulate'; or ideal. Its types are those "
+     "of "
+     "a model of 16 bits (what is cast where, and kept or sent wider), its values are of 64 bits all the same (--fp32: "
+     "32)",
+     0},
     {"platform", KEY_PLATFORM, "PLATFORM", 0,
      "of a strategy tree the program that 'paceline simulate' makes for this platform (default: by bytes on the wire)",
      0},
