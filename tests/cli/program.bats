@@ -145,6 +145,9 @@ END
   [ "$(grep -c '= relu_backward(%.*signs' "$BATS_TEST_TMPDIR/net.plir")" = 12 ]
   [ "$(grep -c '^  keep "relu[.0-9]*"' "$BATS_TEST_TMPDIR/net.plir")" = 7 ] # the others are read by nobody else
   [ "$(kernels torch-ddp | grep -c 'signs')" = 0 ]
+  # of tuples' programs too, a bit an element
+  run -0 "$PACELINE" simulate --platform dgx-1v:1 --model "$BATS_TEST_TMPDIR/net.json" --gbs 16 --strategy pp=1,dp=8,tmp=1,mbs=2 --framework "$BATS_TEST_TMPDIR/fused.json" --print-program
+  [[ $output == *":bit["* && $output != *":u8["* ]]
   [ "$(kernels "$BATS_TEST_TMPDIR/fused.json" --dtype fp32 | grep -c 'signs')" = 0 ]
   job="--platform dgx-1v --model resnet-50 --gbs 256 --strategy pp=1,dp=8,tmp=1,mbs=32 --dtype fp16 --json"
   time_of() { "$PACELINE" simulate $job "$@" | python3 -c 'import json, sys; print(json.load(sys.stdin)["iter_time_s"])'; }

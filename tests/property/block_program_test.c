@@ -211,8 +211,9 @@ static void check_data_flow(const pl_block_program *program) {
   memset(fresh, 0, sizeof fresh);
   for (uint32_t i = 0; i < program->n_tensors; i++) {
     const pl_tensor *tensor = &program->tensors[i];
-    assert_true(!tensor->saved ||
-                ((tensor->kind == PL_TENSOR_ACTIVATION || tensor->kind == PL_TENSOR_MASK) && there[i]));
+    assert_true(!tensor->saved || ((tensor->kind == PL_TENSOR_ACTIVATION || tensor->kind == PL_TENSOR_MASK ||
+                                    tensor->kind == PL_TENSOR_SIGNS) &&
+                                   there[i]));
     there[i] = is_persistent(tensor) || tensor->saved || i == program->output_gradient;
   }
   check_flow(program, program->backward, there, fresh);

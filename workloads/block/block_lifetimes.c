@@ -4,7 +4,8 @@
 #include "core/base/status.h"
 
 bool pl_tensor_comes_and_goes(const pl_tensor *tensor) {
-  return tensor->kind == PL_TENSOR_ACTIVATION || tensor->kind == PL_TENSOR_MASK || tensor->kind == PL_TENSOR_GRADIENT;
+  return tensor->kind == PL_TENSOR_ACTIVATION || tensor->kind == PL_TENSOR_MASK || tensor->kind == PL_TENSOR_SIGNS ||
+         tensor->kind == PL_TENSOR_GRADIENT;
 }
 
 static bool outlives(const pl_lifetime_tensors *of, pl_block_pass pass, uint32_t tensor) {

@@ -13,7 +13,7 @@
 #include "workloads/block/block_lifetimes.h"
 
 static bool is_activation(const pl_tensor *tensor) {
-  return tensor->kind == PL_TENSOR_ACTIVATION || tensor->kind == PL_TENSOR_MASK;
+  return tensor->kind == PL_TENSOR_ACTIVATION || tensor->kind == PL_TENSOR_MASK || tensor->kind == PL_TENSOR_SIGNS;
 }
 
 static double mark_saved(pl_tape *tape) {

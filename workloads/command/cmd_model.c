@@ -154,11 +154,9 @@ typedef struct report {
 static void print_tensor(const pl_block_program *program, uint32_t index) {
   if (index == PL_NONE) return;
   const pl_tensor *tensor = &program->tensors[index];
-  static const char *const prefix[] = {[PL_TENSOR_ACTIVATION] = "",
-                                       [PL_TENSOR_MASK] = "m:",
-                                       [PL_TENSOR_PARAMETER] = "w:",
-                                       [PL_TENSOR_GRADIENT] = "d:",
-                                       [PL_TENSOR_PARAMETER_GRADIENT] = "dw:"};
+  static const char *const prefix[] = {
+      [PL_TENSOR_ACTIVATION] = "",  [PL_TENSOR_MASK] = "m:",     [PL_TENSOR_SIGNS] = "s:",
+      [PL_TENSOR_PARAMETER] = "w:", [PL_TENSOR_GRADIENT] = "d:", [PL_TENSOR_PARAMETER_GRADIENT] = "dw:"};
   printf(" %s%s[", prefix[tensor->kind], tensor->name);
   for (uint8_t i = 0; i < tensor->rank; i++)
     printf("%s%c=%lld", i ? "," : "", tensor->dims[i], (long long)tensor->extent[i]);

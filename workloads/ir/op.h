@@ -52,9 +52,10 @@ typedef enum pl_tensor_kind {
   PL_TENSOR_ACTIVATION = 0,
   PL_TENSOR_MASK, /* of dropout: an activation of one byte an element, whatever `dtype` says */
   PL_TENSOR_PARAMETER,
-  PL_TENSOR_GRADIENT,          /* of the activation of the same name */
-  PL_TENSOR_PARAMETER_GRADIENT /* of the parameter of the same name: a persistent buffer that microbatches accumulate
-                                  into, of pl_gradient_dtype */
+  PL_TENSOR_GRADIENT,           /* of the activation of the same name */
+  PL_TENSOR_PARAMETER_GRADIENT, /* of the parameter of the same name: a persistent buffer that microbatches accumulate
+                                   into, of pl_gradient_dtype */
+  PL_TENSOR_SIGNS               /* of an activation: one of a bit an element, whatever `dtype` says */
 } pl_tensor_kind;
 
 /* Dims carry the model's names: b (batch), s (sequence), h (hidden), f (ffn), a (heads), d (head size), v (vocabulary),

@@ -109,8 +109,8 @@ static uint32_t add_tensor(pl_launching *own, const char *name, pl_tensor_kind k
   PL_ASSERT(tape->n_tensors < PL_TAPE_TENSORS);
   pl_tensor *tensor = &tape->tensors[tape->n_tensors];
   *tensor = (pl_tensor){.name = name, .kind = (uint8_t)kind, .dtype = type->element, .size_bytes = size_bytes};
-  if (type->element == PL_IR_BIT) { /* by its bytes, as a mask of a byte an element is */
-    tensor->kind = PL_TENSOR_MASK;
+  if (type->element == PL_IR_BIT) {
+    tensor->kind = PL_TENSOR_SIGNS;
     tensor->dtype = PL_DTYPE_FP8;
   }
   dims_of(own, type, tensor);

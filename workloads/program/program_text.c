@@ -6,11 +6,15 @@
 #include "core/base/units.h"
 #include "workloads/program/program.h"
 
+static const char *element_name(const pl_tensor *tensor) {
+  if (tensor->kind == PL_TENSOR_SIGNS) return "bit";
+  return tensor->kind == PL_TENSOR_MASK ? "u8" : pl_dtype_name((pl_dtype)tensor->dtype);
+}
+
 static void print_tensor(FILE *stream, const pl_block_program *block, uint32_t index) {
   if (index == PL_NONE) return;
   const pl_tensor *tensor = &block->tensors[index];
-  fprintf(stream, "%%%s:%s[", tensor->name,
-          tensor->kind == PL_TENSOR_MASK ? "u8" : pl_dtype_name((pl_dtype)tensor->dtype));
+  fprintf(stream, "%%%s:%s[", tensor->name, element_name(tensor));
   for (int i = 0; i < tensor->rank; i++)
     fprintf(stream, "%s%c=%" PRId64, i == 0 ? "" : ",", tensor->dims[i], tensor->extent[i]);
   fputc(']', stream);
