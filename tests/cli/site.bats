@@ -89,6 +89,9 @@ job=(--platform amp-homogeneous --model gpt2-345m --gbs 64)
   jq -en --argjson a "$with" --argjson b "$without" --argjson f "$told" '$a / $b / $f - 1 | fabs < 1e-9'
   run -0 "$PACELINE" explain "${job[@]}" "${like[@]}" --site "$SITE"
   [[ $output == *"of it the site   x"*"80 %: "*"3 runs"*"no physics"* ]]
+  jq '(.remains.runs | map(.pp == 4 and .tmp == 1) | index(true)) as $i | .remains.runs |= [.[$i] | .with_runs |= [.[$i]]]' "$SITE" >"$BATS_TEST_TMPDIR/one.json"
+  run -0 "$PACELINE" explain "${job[@]}" "${like[@]}" --site "$BATS_TEST_TMPDIR/one.json"
+  [[ $output == *" at the site's 1 run, which is alike by "* ]]
   # stages, stragglers and comparisons are of the moved time
   "$PACELINE" simulate "${job[@]}" "${like[@]}" --site "$SITE" --json >"$BATS_TEST_TMPDIR/a.json"
   jq -e '.iter_time_s as $t | .stages | all(.compute_s + .tensor_comm_s + .pipeline_comm_s + .data_comm_s + .context_comm_s + .expert_comm_s + .bubble_s | . / $t - 1 | fabs < 1e-9)' "$BATS_TEST_TMPDIR/a.json"

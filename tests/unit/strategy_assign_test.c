@@ -320,6 +320,33 @@ static void a_recipe_needs_a_layer_per_stage(void **state) {
   }
 }
 
+/* A network's recipes leave the blocks at its ends together: words count blocks, and what they say goes. */
+static void a_network_counts_blocks(void **state) {
+  fixture *own = *state;
+  pl_error error = PL_ERROR_INIT;
+  pl_model model;
+  pl_strategy strategy;
+  assert_int_equal(pl_model_load(PACELINE_SOURCE_DIR "/workloads/models/tiny-vgg.json", &own->arena, &model, &error),
+                   PL_OK);
+  assert_int_equal(model.n_layers, 1);
+  strategy = (pl_strategy){.pp = 2, .dp = 1, .tmp = 1, .mbs = 1, .vpp = 1, .recipe = PL_ASSIGN_UNIFORM};
+  assert_int_equal(pl_strategy_check_chunks(&strategy, &model, &error), PL_BAD_INPUT);
+  assert_non_null(strstr(error.message, "2 stages for tiny-vgg, of whose 7 blocks (with the loss) a recipe makes at "
+                                        "most 1 stage, as"));
+  assert_int_equal(pl_strategy_parse("pp=4,dp=1,tmp=1,mbs=1,assign=0:1:2:3:7", &model, &own->arena, &strategy, &error),
+                   PL_OK);
+  error = (pl_error)PL_ERROR_INIT;
+  assert_int_equal(pl_strategy_parse("pp=4,dp=1,tmp=1,mbs=1,assign=0:1:2:3:4", &model, &own->arena, &strategy, &error),
+                   PL_BAD_INPUT);
+  assert_non_null(strstr(error.message, "tiny-vgg has 1 transformer layer (7 blocks"));
+  model = own->model;
+  model.n_layers = 1;
+  strategy = (pl_strategy){.pp = 2, .dp = 1, .tmp = 1, .mbs = 1, .vpp = 1, .recipe = PL_ASSIGN_UNIFORM};
+  error = (pl_error)PL_ERROR_INIT;
+  assert_int_equal(pl_strategy_check_chunks(&strategy, &model, &error), PL_BAD_INPUT);
+  assert_non_null(strstr(error.message, "2 stages for a model of 1 layer; at most"));
+}
+
 /* On devices of one kind cuts are kept and prices looked up once: the same cut as without a cache, and as where a
  * second profile that nobody has makes every chunk look for its devices. */
 static void balanced_on_one_kind_is_the_same_cut(void **state) {
@@ -377,6 +404,7 @@ int main(void) {
       TEST(balanced_makes_the_largest_stage_minimal),
       TEST(balanced_weighs_each_stage_by_its_devices),
       TEST(a_recipe_needs_a_layer_per_stage),
+      TEST(a_network_counts_blocks),
       TEST(balanced_on_one_kind_is_the_same_cut),
       TEST(a_given_assignment_is_left_alone),
   };

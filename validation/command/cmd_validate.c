@@ -281,8 +281,8 @@ static void print_remains(const session *own) {
   }
   if (remains != NULL && remains->n > 0 && high > 0)
     printf("\nsite: predicted times are x%.3f to x%.3f by what its figures leave at its %" PRIu32
-           " runs, a factor on whole steps and no physics\n",
-           low, high, remains->n);
+           " run%s, a factor on whole steps and no physics\n",
+           low, high, remains->n, remains->n == 1 ? "" : "s");
 }
 
 static void print_written(const validate_options *options) {

@@ -347,10 +347,17 @@ pl_code pl_strategy_check_chunks(const pl_strategy *strategy, const pl_model *mo
   }
   if (n_chunks <= n_units) return PL_OK;
   PL_TRY(pl_strategy_check_layers(model, error));
+  if (pl_model_count_blocks(model, PL_BLOCK_CHAIN) > 0)
+    return pl_fail(
+        error, PL_BAD_INPUT,
+        "strategy: pp * vpp = %d stages for %s, of whose %d blocks (with the loss) a recipe makes at most %d "
+        "stage%s, as it leaves those at the ends together; name the blocks that stages begin with, "
+        "assign=0:...:%d",
+        n_chunks, model->name, pl_model_n_blocks(model), n_units, n_units == 1 ? "" : "s", pl_model_n_blocks(model));
+  int32_t n_layers = counts_kind(model, strategy) ? n_units : model->n_layers;
   return pl_fail(error, PL_BAD_INPUT,
-                 "strategy: pp * vpp = %d stages for a model of %d layers; at most one stage per layer%s", n_chunks,
-                 counts_kind(model, strategy) ? n_units : model->n_layers,
-                 strategy->recipe == PL_ASSIGN_ENDS ? ", embedding and head" : "");
+                 "strategy: pp * vpp = %d stages for a model of %d layer%s; at most one stage per layer%s", n_chunks,
+                 n_layers, n_layers == 1 ? "" : "s", strategy->recipe == PL_ASSIGN_ENDS ? ", embedding and head" : "");
 }
 
 bool pl_strategy_is_cut(const pl_strategy *strategy, const pl_model *model) {

@@ -275,10 +275,11 @@ static pl_code check_boundaries(parsing *state, const int32_t *boundary, int32_t
                      state->assign, boundary[i], boundary[i - 1]);
   int32_t last = boundary[n - 1];
   if (last != model->n_layers && last != pl_model_n_blocks(model))
-    return pl_fail(state->error, PL_BAD_INPUT,
-                   "strategy: assign=%s ends at %d; %s has %d transformer layers (%d blocks with embedding, norm, head "
-                   "and loss): end at one of these",
-                   state->assign, last, model->name, model->n_layers, pl_model_n_blocks(model));
+    return pl_fail(
+        state->error, PL_BAD_INPUT,
+        "strategy: assign=%s ends at %d; %s has %d transformer layer%s (%d blocks with embedding, norm, head "
+        "and loss): end at one of these",
+        state->assign, last, model->name, model->n_layers, model->n_layers == 1 ? "" : "s", pl_model_n_blocks(model));
   return PL_OK;
 }
 
