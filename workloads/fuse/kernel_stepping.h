@@ -35,6 +35,8 @@ typedef struct pl_kernel_stepping {
   int32_t *remade;           /* per value: an activation that gradients read, made again by their kernel; PL_IR_NONE */
   const bool *again;         /* per op of the old function: it makes a forward value again */
   bool copies_inputs;
+  bool reduces;                      /* an update of the function reduces its gradients over data ranks */
+  const struct pl_step_signs *signs; /* of kernel_batch_norm.c; NULL: batch norms stand by themselves */
   pl_gelu_parts gelus[PL_GELUS_MAX];
   int32_t n_gelus;
 } pl_kernel_stepping;
@@ -59,6 +61,8 @@ bool pl_step_keeps_otherwise(pl_kernel_stepping *own, int32_t index, int32_t *ma
  * an op that is written, what it reads instead. */
 void pl_step_remake_inputs(pl_kernel_stepping *own, int32_t index, int32_t before[PL_STEP_INPUTS]);
 
+/* What the two below look into, of the function that is written. False: no memory. */
+bool pl_step_begin_signs(pl_kernel_stepping *own);
 /* Of a ReLU that is one kernel with its batch norm the signs of the result are kept, written besides by `keep`, and the
  * result itself where something else reads it. True: what stands there is not. kernel_batch_norm.c */
 bool pl_step_keeps_signs(pl_kernel_stepping *own, int32_t index);

@@ -191,8 +191,9 @@ static bool is_over_data(const pl_kernel_stepping *own, const pl_ir_op *op) {
   return false;
 }
 
-/* Whether an update of the function reduces its gradients over data ranks. */
+/* Whether an update of the function reduces its gradients over data ranks, and moves something more for it. */
 static bool reduces_gradients(const pl_kernel_stepping *own) {
+  if (own->options->reduced_bytes <= 0) return false;
   for (int32_t i = 0; i < own->finding.read.f->n_ops; i++)
     if (pl_read_is_collective(&own->finding.read, i) && is_over_data(own, pl_read_op(&own->finding.read, i)) &&
         pl_step_is(own, pl_read_made(&own->finding.read, i, 0), "gradient"))
@@ -207,8 +208,7 @@ static double moved_around(const pl_kernel_stepping *own, int32_t index) {
   int32_t value = pl_read_op(&own->finding.read, index)->inputs[gradient];
   int32_t at = pl_read_made(&own->finding.read, index, gradient);
   double owned = elements_of(own, value);
-  bool reduced = pl_ir_type_find(pl_read_type(&own->finding.read, value), pl_ir_name_of("x")) >= 0 &&
-                 own->options->reduced_bytes > 0 && reduces_gradients(own);
+  bool reduced = pl_ir_type_find(pl_read_type(&own->finding.read, value), pl_ir_name_of("x")) >= 0 && own->reduces;
   while (at != PL_IR_NONE && pl_read_is_collective(&own->finding.read, at)) {
     const pl_ir_op *op = pl_read_op(&own->finding.read, at);
     reduced = reduced || is_over_data(own, op);
@@ -495,10 +495,12 @@ static pl_code write_function(pl_kernel_stepping *own, int32_t index, pl_error *
   own->n_gelus = 0;
   if (own->function == NULL || own->map == NULL || own->wide == NULL || own->normed == NULL || own->gradients == NULL ||
       own->paths == NULL || own->heads == NULL || own->copies == NULL || own->remade == NULL || own->again == NULL ||
-      !pl_kernel_finding_init(&own->finding, own->from, index, own->options->framework, NULL, &own->scratch))
+      !pl_kernel_finding_init(&own->finding, own->from, index, own->options->framework, NULL, &own->scratch) ||
+      !pl_step_begin_signs(own))
     return pl_fail_memory(error, "a program's kernels");
   for (int32_t i = 0; i < from->n_values; i++)
     own->map[i] = own->wide[i] = own->normed[i] = own->copies[i] = own->remade[i] = own->gradients[i] = PL_IR_NONE;
+  own->reduces = reduces_gradients(own);
   find_gradients(own);
   pl_step_find_heads(own);
   pl_step_begin_inputs(own);
