@@ -296,6 +296,19 @@ END
   keeps full 3
 }
 
+@test "what runs beside products is said by what a function computes: a layer of experts by another name takes the same time" {
+  cd "$BATS_TEST_TMPDIR"
+  for level in distributed kernels; do
+    "$PACELINE" program print --platform dgx-h100:2 --model mixtral-8x7b --gbs 64 --seq 2048 --strategy pp=1,dp=8,tmp=2,mbs=1,sp=1,zero=1,ep=8 --framework nemo --level $level -o $level.plir
+    sed 's/expert_layer/mixed_layer/g' $level.plir >named.plir
+    [ "$(grep -c mixed_layer named.plir)" -gt 2 ]
+    for file in $level named; do
+      "$PACELINE" simulate --program $file.plir --platform dgx-h100:2 --framework nemo --json | jq .iter_time_s
+    done >>times
+  done
+  [ "$(sort -u times | wc -l)" -eq 1 ] && [ "$(wc -l <times)" -eq 4 ] || { cat times; return 1; }
+}
+
 # What a run says, but for what it played.
 said() { jq 'del(.run_digest, .n_played_microbatches)' <<<"$1"; }
 

@@ -6,13 +6,14 @@
 #include <string.h>
 
 #include "workloads/compile/ir_graph_state.h"
+#include "workloads/language/ir_layer.h"
 
 bool pl_ir_graph_runs_beside(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op) {
   if (!own->overlaps_tensor) return false;
   if (!pl_ir_op_is(op, "all_gather") && !pl_ir_op_is(op, "reduce_scatter")) return false;
   const pl_ir_attribute *over = pl_ir_attribute_find(op, "over");
   bool of_tensor_group = over != NULL && over->n_names > 0 && pl_ir_axis_is_of_tensors(over->names[0].text);
-  return of_tensor_group && strstr(f->name, "layer") != NULL && strstr(f->name, "expert_layer") == NULL;
+  return of_tensor_group && strstr(f->name, "layer") != NULL && !pl_ir_has_experts(f);
 }
 
 pl_code pl_ir_graph_begin_beside(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op,
@@ -30,7 +31,8 @@ static const pl_ir_op *taken_by(pl_ir_graphing *own, const pl_ir_function *f, co
   const int32_t *readers = pl_ir_graph_readers(own, own->function);
   int32_t reader = readers != NULL ? readers[op->first_output] : PL_IR_NONE;
   if (reader < 0 || !pl_ir_op_is(&f->ops[reader], "reduce_scatter")) return NULL;
-  return pl_ir_graph_runs_beside(own, f, &f->ops[reader]) ? &f->ops[reader] : NULL;
+  const pl_ir_doing *doing = pl_ir_graph_doing(own, own->function);
+  return doing != NULL && (doing->ops[reader] & PL_IR_DOES_BESIDE) != 0 ? &f->ops[reader] : NULL;
 }
 
 static bool is_beside(const pl_ir_graphing *own, const pl_ir_arrival *value) {

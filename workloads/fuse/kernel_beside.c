@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "workloads/fuse/kernel_groups.h"
+#include "workloads/language/ir_layer.h"
 
 typedef struct ordering {
   const pl_kernel_finding *own;
@@ -64,7 +65,7 @@ static void order_around(ordering *of, int32_t at) {
 
 void pl_kernel_order_beside(const pl_kernel_finding *own, int32_t *order, int32_t n) {
   ordering of = {.own = own, .order = order, .n = n};
-  if (strstr(own->read.f->name, "expert_layer") != NULL) return;
+  if (pl_ir_has_experts(own->read.f)) return;
   for (int32_t i = 0; i < n; i++)
     if (is_of_tensor_group(&of, order[i], "reduce_scatter")) order_around(&of, i);
 }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "workloads/fuse/kernel_groups.h"
+#include "workloads/language/ir_layer.h"
 
 /* What is known of a place in the order. */
 typedef struct place {
@@ -197,7 +198,7 @@ static void hide_shared(const ordering *of, int32_t *taken) {
 bool pl_kernel_order_tokens(const pl_kernel_finding *own, pl_token_order how, int32_t *order, int32_t n,
                             pl_arena *scratch) {
   ordering of = {.own = own, .order = order, .n = n};
-  if (how == PL_TOKENS_AS_MADE || strstr(own->read.f->name, "expert_layer") == NULL) return true;
+  if (how == PL_TOKENS_AS_MADE || !pl_ir_has_experts(own->read.f)) return true;
   int32_t *taken = PL_TAKE(scratch, int32_t, n + 1);
   if (taken == NULL || !take(&of, scratch)) return false;
   learn(&of);

@@ -64,3 +64,12 @@ bool pl_ir_is_layer(const pl_ir_module *module, const pl_ir_function *function, 
   pl_arena_release_to(scratch, mark);
   return is_layer;
 }
+
+bool pl_ir_has_experts(const pl_ir_function *function) {
+  const pl_ir_name experts = pl_ir_name_of("x");
+  for (int32_t i = 0; i < function->n_values; i++) {
+    const pl_ir_type *type = &function->values[i].type;
+    if (pl_ir_type_find(type, experts) >= 0 && is_of_tokens(type)) return true;
+  }
+  return false;
+}

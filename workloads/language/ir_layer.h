@@ -14,5 +14,7 @@
 /* Of a forward function: a sum of tokens that it is handed (dimensions b and h) and of what is made of them, in itself
  * or in what it calls. No memory: false, and scratch->failed. O(ops). */
 bool pl_ir_is_layer(const pl_ir_module *module, const pl_ir_function *function, pl_arena *scratch);
+/* Of a forward function or one that is derived: it has tokens by expert (dimensions b, h and x). O(values). */
+bool pl_ir_has_experts(const pl_ir_function *function);
 
 #endif
