@@ -3,9 +3,8 @@
  * sequence parallelism: what a collective gathers or scatters is there behind the next product; and of a product whose
  * output is scattered, forward, the collective begins with the product, which hands it on piece by piece.
  */
-#include <string.h>
-
 #include "workloads/compile/ir_graph_state.h"
+#include "workloads/language/ir_again.h"
 #include "workloads/language/ir_layer.h"
 
 bool pl_ir_graph_runs_beside(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op) {
@@ -13,7 +12,9 @@ bool pl_ir_graph_runs_beside(const pl_ir_graphing *own, const pl_ir_function *f,
   if (!pl_ir_op_is(op, "all_gather") && !pl_ir_op_is(op, "reduce_scatter")) return false;
   const pl_ir_attribute *over = pl_ir_attribute_find(op, "over");
   bool of_tensor_group = over != NULL && over->n_names > 0 && pl_ir_axis_is_of_tensors(over->names[0].text);
-  return of_tensor_group && strstr(f->name, "layer") != NULL && !pl_ir_has_experts(f);
+  if (!of_tensor_group || pl_ir_has_experts(f)) return false;
+  const pl_ir_function *forward = pl_ir_forward_of(own->module, f->name);
+  return pl_ir_is_layer(own->module, forward != NULL ? forward : f, own->arena);
 }
 
 pl_code pl_ir_graph_begin_beside(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op,
