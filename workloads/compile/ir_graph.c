@@ -145,6 +145,7 @@ static pl_code walk_step(pl_ir_graphing *own, const pl_ir_step *step, bool is_la
   own->microbatch = step->microbatch;
   own->chunk = step->chunk;
   own->is_last = is_last;
+  own->n_units = 0;
   own->category = step->kind == PL_IR_STEP_F ? PL_CATEGORY_FORWARD : PL_CATEGORY_BACKWARD;
   PL_TRY(pl_ir_graph_begin_step(own, chunk, (pl_ir_step_kind)step->kind));
   pl_ir_graph_begin_uses(own, (pl_ir_step_kind)step->kind);
@@ -189,8 +190,9 @@ static pl_code walk(pl_ir_graphing *own, int32_t step, bool is_last) {
 
 static bool take_units(pl_ir_graphing *own) {
   own->unit = PL_TAKE(own->arena, uint32_t, own->now->n_devices + 1);
+  own->unit_before = PL_TAKE(own->arena, uint32_t, own->now->n_devices + 1);
   for (uint32_t d = 0; !own->arena->failed && d < own->now->n_devices; d++)
-    own->unit[d] = PL_NONE;
+    own->unit[d] = own->unit_before[d] = PL_NONE;
   return !own->arena->failed;
 }
 

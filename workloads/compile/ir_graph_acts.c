@@ -102,7 +102,7 @@ static void work(pl_ir_graphing *own, const pl_ir_act *act) {
 /* One per group of devices. */
 static pl_code meet(pl_ir_graphing *own, const pl_ir_act *act) {
   const pl_ir_meeting *meeting = &act->meeting;
-  const uint32_t *after = act->after_unit ? own->unit : own->now->last;
+  const uint32_t *const after_of[] = {own->now->last, own->unit, own->unit_before}, *after = after_of[act->behind];
   if (own->fold != NULL) return pl_ir_graph_meet_folded(own, act, after);
   const pl_ir_groups *groups = pl_ir_graph_groups_over(own, meeting->axes);
   uint32_t n = own->now->n_devices;
@@ -288,8 +288,10 @@ static pl_code sum(pl_ir_graphing *own, const pl_ir_act *act) {
 /* ---- any of them ---- */
 
 static void begin_unit(pl_ir_graphing *own) {
-  for (uint32_t d = 0; d < own->now->n_devices; d++)
+  for (uint32_t d = 0; d < own->now->n_devices; d++) {
+    own->unit_before[d] = own->unit[d];
     own->unit[d] = own->now->last[d];
+  }
 }
 
 pl_code pl_ir_graph_do(pl_ir_graphing *own, const pl_ir_act *act) {

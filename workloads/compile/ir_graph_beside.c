@@ -56,7 +56,7 @@ pl_code pl_ir_graph_run_product(pl_ir_graphing *own, const pl_ir_function *f, co
   if (taken != NULL) {
     const pl_ir_meeting meeting = pl_ir_graph_meeting_of(own, f, taken);
     PL_TRY(pl_ir_graph_flush(own));
-    PL_TRY(pl_ir_graph_meet(own, &meeting, false, NULL, &values[taken->first_output]));
+    PL_TRY(pl_ir_graph_meet(own, &meeting, PL_IR_BEHIND_WORK, NULL, &values[taken->first_output]));
     values[taken->first_output].began = true;
   }
   if (!pl_ir_graph_compute(own, op)) return pl_ir_graph_no_memory(own);

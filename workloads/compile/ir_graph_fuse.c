@@ -47,7 +47,8 @@ static bool is_between(const pl_ir_pass *pass, uint32_t i) {
   uint32_t next = i + 1;
   while (next < pass->n_acts && pass->acts[next].kind == PL_IR_ACT_MEET)
     next++;
-  if (pass->acts[i].after_unit || next == pass->n_acts || pass->acts[next].kind != PL_IR_ACT_WORK) return false;
+  if (pass->acts[i].behind != PL_IR_BEHIND_WORK || next == pass->n_acts || pass->acts[next].kind != PL_IR_ACT_WORK)
+    return false;
   for (uint32_t k = 0; k < pass->acts[next].n_awaited; k++)
     if (pass->acts[next].awaited[k] == tasks) return true;
   return false;
@@ -133,9 +134,9 @@ static bool has_one_reader(const waits *of, const uint32_t *tasks) {
 static bool stands_between(const fusing *state, const pl_ir_pass *pass, uint32_t i) {
   if (i + 2 >= pass->n_acts || pass->acts[i].kind != PL_IR_ACT_WORK || pass->acts[i].stretch == NULL) return false;
   const pl_ir_act *meet = &pass->acts[i + 1], *next = &pass->acts[i + 2];
-  return meet->kind == PL_IR_ACT_MEET && meet->meeting.stream == PL_STREAM_FEATURE && !meet->after_unit &&
-         meet->input == NULL && next->kind == PL_IR_ACT_WORK && next->stretch != NULL && next->n_awaited == 1 &&
-         next->awaited[0] == meet->output &&
+  return meet->kind == PL_IR_ACT_MEET && meet->meeting.stream == PL_STREAM_FEATURE &&
+         meet->behind == PL_IR_BEHIND_WORK && meet->input == NULL && next->kind == PL_IR_ACT_WORK &&
+         next->stretch != NULL && next->n_awaited == 1 && next->awaited[0] == meet->output &&
          has_one_reader(&state->waits[state->own->now - state->own->crews], meet->output);
 }
 

@@ -159,7 +159,7 @@ static pl_code meet_all(pl_ir_graphing *own, pl_ir_bucket *bucket) {
   pl_ir_arrival arrival;
   PL_TRY(pl_ir_graph_flush(own));
   own->everybody = true;
-  PL_TRY(pl_ir_graph_meet(own, &bucket->meeting, false, NULL, &arrival));
+  PL_TRY(pl_ir_graph_meet(own, &bucket->meeting, PL_IR_BEHIND_WORK, NULL, &arrival));
   for (uint32_t k = 0; k < bucket->n; k++) {
     bucket->members[k]->tasks = arrival.tasks;
     PL_TRY(pl_ir_graph_offload_gradient(own, bucket->members[k]->path, arrival.tasks));
@@ -303,7 +303,7 @@ pl_code pl_ir_graph_send_shards(pl_ir_graphing *own, bool all) {
   own->n_shards = 0;
   PL_TRY(pl_ir_graph_flush(own));
   for (uint32_t i = 0; i < n; i++)
-    PL_TRY(pl_ir_graph_meet(own, &shards[i].meeting, false, NULL, &arrivals[i]));
+    PL_TRY(pl_ir_graph_meet(own, &shards[i].meeting, PL_IR_BEHIND_WORK, NULL, &arrivals[i]));
   for (uint32_t i = 0; i < n; i++)
     PL_TRY(reduced(own, &shards[i], &arrivals[i]));
   for (uint32_t i = 0; i < n && waits; i++)
@@ -360,7 +360,7 @@ pl_code pl_ir_graph_send_gathers(pl_ir_graphing *own) {
   bool copies = own->framework->gathers.copies_per_tensor;
   PL_TRY(pl_ir_graph_flush(own));
   for (uint32_t i = 0; i < own->n_gathers; i++)
-    PL_TRY(pl_ir_graph_meet(own, &own->gathers[i], false, NULL, &arrivals[i]));
+    PL_TRY(pl_ir_graph_meet(own, &own->gathers[i], PL_IR_BEHIND_WORK, NULL, &arrivals[i]));
   for (uint32_t i = 0; i < own->n_gathers && copies; i++)
     PL_TRY(pl_ir_graph_await(own, &arrivals[i]));
   for (uint32_t i = 0; i < own->n_gathers && copies; i++)
@@ -393,12 +393,16 @@ pl_code pl_ir_graph_gather(pl_ir_graphing *own, const pl_ir_function *f, pl_ir_a
     all[at].bytes += bytes;
     if (at == n) n++;
   }
+  /* As of tuples: workloads/program/program_passes.c, most_units. */
+  bool early = own->framework->gathers.copies_gathered && own->category == PL_CATEGORY_FORWARD && own->n_units >= 2;
+  pl_ir_behind behind = early ? PL_IR_BEHIND_UNIT_BEFORE : PL_IR_BEHIND_UNIT;
   PL_TRY(pl_ir_graph_flush(own));
   for (uint32_t i = 0; i < n; i++) /* none: all are there, and what the next one gathers begins with this one */
-    PL_TRY(pl_ir_graph_meet(own, &all[i], true, NULL, &arrivals[i]));
+    PL_TRY(pl_ir_graph_meet(own, &all[i], behind, NULL, &arrivals[i]));
   for (int32_t i = 0; i < f->n_ops; i++)
     if (pl_ir_graph_gathers_param(f, &f->ops[i]) && !pl_ir_graph_is_kept(own, f, &f->ops[i]))
       values[f->ops[i].first_output] = arrivals[place_of(all, n, pl_ir_graph_meeting_of(own, f, &f->ops[i]).axes)];
   bool unit = own->doings[own->function].gathers_matrices; /* a norm by itself is of the unit beside it */
+  own->n_units += unit;
   return unit ? pl_ir_graph_act(own, &(pl_ir_act){.kind = PL_IR_ACT_UNIT}) : PL_OK;
 }

@@ -225,12 +225,12 @@ static uint32_t *take_tasks(pl_ir_graphing *own) {
 }
 
 /* One collective per group of devices; their tasks are the value's. */
-pl_code pl_ir_graph_meet(pl_ir_graphing *own, const pl_ir_meeting *meeting, bool after_unit, const pl_ir_arrival *input,
-                         pl_ir_arrival *output) {
+pl_code pl_ir_graph_meet(pl_ir_graphing *own, const pl_ir_meeting *meeting, pl_ir_behind behind,
+                         const pl_ir_arrival *input, pl_ir_arrival *output) {
   output->tasks = take_tasks(own);
   if (output->tasks == NULL) return pl_ir_graph_no_memory(own);
   const pl_ir_act act = {.kind = PL_IR_ACT_MEET,
-                         .after_unit = after_unit,
+                         .behind = (uint8_t)behind,
                          .everybody = own->everybody,
                          .meeting = *meeting,
                          .input = input != NULL ? input->tasks : NULL,
@@ -252,7 +252,7 @@ static pl_ir_meeting known_meeting(pl_ir_graphing *own, const pl_ir_function *f,
 static pl_code collective(pl_ir_graphing *own, const pl_ir_meeting *meeting, pl_ir_arrival *input,
                           pl_ir_arrival *output) {
   PL_TRY(pl_ir_graph_flush(own));
-  return pl_ir_graph_meet(own, meeting, false, input, output);
+  return pl_ir_graph_meet(own, meeting, PL_IR_BEHIND_WORK, input, output);
 }
 
 const pl_ir_crew *pl_ir_graph_crew_named(const pl_ir_graphing *own, const char *name) {

@@ -30,7 +30,8 @@ static taken of_pass(pl_ir_graphing *own, const pl_ir_pass *pass, uint32_t d) {
     if (act->kind == PL_IR_ACT_WORK && act->stretch != NULL) {
       uint32_t kind = act->stretch->is_fused ? d : own->cluster->devices[own->places[device]].profile;
       sum.work = pl_ticks_sum(sum.work, ticks_of(act->stretch->parts[kind], act->stretch->n_parts));
-    } else if (act->kind == PL_IR_ACT_MEET && act->meeting.stream == PL_STREAM_FEATURE && !act->after_unit) {
+    } else if (act->kind == PL_IR_ACT_MEET && act->meeting.stream == PL_STREAM_FEATURE &&
+               act->behind == PL_IR_BEHIND_WORK) {
       sum.work = pl_ticks_sum(sum.work, ticks_of_transfer(own, pl_ir_graph_pattern(own, act), device));
     } else if (act->kind == PL_IR_ACT_SEND) {
       const pl_ir_crew *to = &own->crews[act->message->to];
@@ -78,7 +79,7 @@ bool pl_ir_graph_pace_of(pl_ir_graphing *own, pl_ir_pace *pace) {
 
 static bool has_units(const pl_ir_pass *pass) {
   for (uint32_t i = 0; i < pass->n_acts; i++)
-    if (pass->acts[i].kind == PL_IR_ACT_UNIT || pass->acts[i].after_unit) return true;
+    if (pass->acts[i].kind == PL_IR_ACT_UNIT || pass->acts[i].behind != PL_IR_BEHIND_WORK) return true;
   return false;
 }
 

@@ -190,18 +190,21 @@ typedef struct pl_ir_stretch {
 
 typedef enum pl_ir_act_kind {
   PL_IR_ACT_WORK,    /* of a stretch, behind what is awaited; without one a point in time */
-  PL_IR_ACT_MEET,    /* behind the last work, or where the unit before began, and the input */
+  PL_IR_ACT_MEET,    /* behind what `behind` says and the input */
   PL_IR_ACT_SEND,    /* behind the last work and the input */
   PL_IR_ACT_RECEIVE, /* waits for nothing here */
   PL_IR_ACT_SUM,     /* over classes; as a send */
   PL_IR_ACT_UNIT     /* another function whose parameters were gathered begins */
 } pl_ir_act_kind;
 
+/* What a collective waits for but its input: the last work, or where a unit began. */
+typedef enum pl_ir_behind { PL_IR_BEHIND_WORK, PL_IR_BEHIND_UNIT, PL_IR_BEHIND_UNIT_BEFORE } pl_ir_behind;
+
 /* One thing that a list does to the graph, on all devices of its crew. Tasks are per device of the crew, in arrays that
  * every microbatch fills anew. */
 typedef struct pl_ir_act {
   uint8_t kind;       /* pl_ir_act_kind */
-  bool after_unit;    /* MEET */
+  uint8_t behind;     /* MEET: pl_ir_behind */
   bool everybody;     /* MEET: pl_ir_graphing's */
   uint8_t category;   /* WORK without a stretch */
   uint32_t n_awaited; /* WORK */
@@ -293,8 +296,10 @@ typedef struct pl_ir_graphing {
   pl_ir_arrival
       *beside[PL_IR_BESIDE_MAX]; /* of the function that runs: on their way until its next product is through */
   uint32_t n_beside;
-  bool is_last;   /* no later pass adds to the gradients of this one */
-  uint32_t *unit; /* per device: its last task when the function began whose matrices were gathered last */
+  bool is_last;                 /* no later pass adds to the gradients of this one */
+  uint32_t n_units;             /* of this step, that have begun: functions whose matrices were gathered */
+  uint32_t *unit, *unit_before; /* per device: its last task when the function began whose matrices were gathered
+                                   last, and when the one before began */
   /* What has been computed since the last task was made, as parts, per profile of the cluster. */
   pl_part *parts[PL_IR_GRAPH_PROFILES_MAX];
   const pl_ir_origin **origins;                                             /* of them, where names are asked for */
@@ -439,10 +444,10 @@ bool pl_ir_graph_is_known(const pl_ir_function *f, const pl_ir_op *op);
 uint32_t pl_ir_graph_label(pl_ir_graphing *own, const char *text);
 /* Seconds of such a collective in the first group of the crew, alone on the network. */
 pl_code pl_ir_graph_meeting_alone(pl_ir_graphing *own, const pl_ir_meeting *meeting, double *time_s);
-/* One transfer per group of devices along its axes, behind the last work, or where the unit before began, and what the
+/* One transfer per group of devices along its axes, behind what `behind` says and what the
  * value waits for (NULL: nothing). */
-pl_code pl_ir_graph_meet(pl_ir_graphing *own, const pl_ir_meeting *meeting, bool after_unit, const pl_ir_arrival *input,
-                         pl_ir_arrival *output);
+pl_code pl_ir_graph_meet(pl_ir_graphing *own, const pl_ir_meeting *meeting, pl_ir_behind behind,
+                         const pl_ir_arrival *input, pl_ir_arrival *output);
 /* Devices by groups along axes: of the crew, or of all where the graph is folded. NULL: no memory. */
 const pl_ir_groups *pl_ir_graph_groups_over(pl_ir_graphing *own, uint32_t axes);
 const pl_ir_crew *pl_ir_graph_crew_named(const pl_ir_graphing *own, const char *name); /* of a class; NULL: none */

@@ -5,7 +5,6 @@
  * by itself, all experts' together, gather (twice), await and copy, and that is reduced by itself (twice with shard);
  * and some at the ends. */
 enum {
-  GATHER_WINDOW = 2, /* units */
   WINDOW_BLOCKS = 8,
   GATHERS_PER_BLOCK = 9,
   PLAIN_INSTRUCTIONS_PER_BLOCK = 4,
@@ -88,6 +87,7 @@ typedef struct gathered_block {
 typedef struct gather_window {
   gathered_block blocks[WINDOW_BLOCKS];
   int32_t first, n, next, n_units; /* next: place of the block that comes next */
+  int32_t most_units;
 } gather_window;
 
 /* Tensors of a block that are gathered by themselves: the matrices, the last of them with what is left over when there
@@ -228,12 +228,22 @@ static void add_pending(pass_making *pass, int32_t block, int32_t last) {
     close_buckets(pass, false);
 }
 
-/* Blocks first, first + step, ... (count of them) up to the second unit that is not over: a unit's parameters come when
- * the unit before it begins. So does FSDP 2, whose gather waits for the copies of what was gathered before
- * (torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py, unshard), and so does FSDP 1, whose rate limiter waits for
- * the unit before that one to be let go (torch/distributed/fsdp/_runtime_utils.py, _unshard). */
+/* Of units that are not over, how many are there or on their way. A unit's parameters come when the unit before it
+ * begins: FSDP 1's rate limiter waits for the unit before that one to be let go
+ * (pytorch/pytorch@00ae0bc91ac2 torch/distributed/fsdp/_runtime_utils.py, _unshard, and _limiter_utils.py: two free
+ * events are left alone); in a backward pass both FSDPs ask for it when they have asked for the gradients of the unit
+ * that is over to be reduced, by the same communicator. FSDP 2's forward gathers wait for copies: when a unit is asked
+ * for, that of the unit before it is not yet among what the streams of gathers wait for, so that they come when the
+ * unit before the last one begins (pytorch/pytorch@002a76fbfea0 torch/distributed/fsdp/_fully_shard/
+ * _fsdp_param_group.py, pre_forward and wait_for_unshard, which behind a unit's gather has them wait for the copy of
+ * the one before, and in a backward pass for its own). */
+static int32_t most_units(const pl_program *program, bool backward) {
+  return framework_of(program)->gathers.copies_gathered && !backward ? 3 : 2;
+}
+
+/* Blocks first, first + step, ... (count of them) as far as the window reaches. */
 static void gather_ahead(pass_making *pass, int32_t first, int32_t step, int32_t count, gather_window *window) {
-  while (window->next < count && window->n_units < GATHER_WINDOW && window->n < WINDOW_BLOCKS) {
+  while (window->next < count && window->n_units < window->most_units && window->n < WINDOW_BLOCKS) {
     int32_t at = window->next++, block = first + at * step;
     gathered_block *own = &window->blocks[(window->first + window->n) % WINDOW_BLOCKS];
     own->at = at;
@@ -257,7 +267,7 @@ static void add_blocks(pass_making *pass, int32_t first, int32_t count, bool bac
   const pl_program *program = pass->state->program;
   bool gathers = program->strategy->zero == 3, ahead = framework_of(program)->gathers.gathers_ahead;
   int32_t step = backward ? -1 : 1;
-  gather_window window = {.n = 0};
+  gather_window window = {.most_units = most_units(program, backward)};
   gathered_block own;
   if (gathers && ahead) gather_ahead(pass, first, step, count, &window);
   for (int32_t i = 0; i < count; i++) {
