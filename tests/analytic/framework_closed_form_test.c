@@ -174,6 +174,10 @@ static void kept_for_the_backward_pass(void **state) {
     framework.gathers.reuse_parameters = cases[i].reuse;
     double saved_s = MICROBATCHES * 2 * cases[i].kept * bytes_s;
     expect_time(cases[i].what, simulate(&own, &framework, text).iter_time_s, whole_s - saved_s, 400);
+    framework.gathers.reuse_parameters = 0;
+    framework.gathers.keeps_last = true;
+    saved_s = MICROBATCHES * 2 * (head + norm) * bytes_s;
+    expect_time("the last unit", simulate(&own, &framework, text).iter_time_s, whole_s - saved_s, 400);
   }
   attention_job_release(&own);
 }

@@ -6,6 +6,7 @@
  *   bucket_unit parameter   behind the last backward pass, a reduction for every parameter tensor
  *   shard s of n = s c   what ZeRO shards is shared by s neighbours, here a node: forward and backward gathers and the
  *                        scatter take 3 (s - 1)/s S/W of NVLink, and the shares' all-reduce 2 (c - 1)/c S/s/V of a NIC
+ *   copies_gathered, keeps_last   how many units are gathered in front of a pass
  *   copies_per_tensor    ZeRO 1: n (1 + number of tensors) launches behind the gather of what was updated
  */
 #include <setjmp.h>
@@ -50,19 +51,25 @@ static reductions reductions_in(const pl_program *program, const pl_pass *pass) 
   return found;
 }
 
+/* The job's framework is as long there as the program. */
+static void make_program(attention_job *own, const pl_framework *framework, const char *text, pl_strategy *strategy,
+                         pl_program *program) {
+  pl_error error = PL_ERROR_INIT;
+  own->job.framework = framework;
+  if (pl_strategy_parse(text, &own->model, &own->arena, strategy, &error) != PL_OK ||
+      pl_strategy_check(strategy, &own->model, &own->job, RANKS, &error) != PL_OK ||
+      pl_strategy_assign(strategy, &own->model, &own->job, own->cluster, &own->arena, &error) != PL_OK ||
+      pl_program_take(&own->model, &own->job, strategy, &own->arena, program, &error) != PL_OK)
+    fail_msg("%s", error.message);
+}
+
 static reductions reductions_under(attention_job *own, pl_bucket_unit unit, double bucket_bytes, const char *text) {
   pl_framework framework = pl_framework_ideal;
   framework.gradients.bucket_unit = unit;
-  own->job.framework = &framework;
   own->job.bucket_bytes = bucket_bytes;
   pl_strategy strategy;
   pl_program program;
-  pl_error error = PL_ERROR_INIT;
-  if (pl_strategy_parse(text, &own->model, &own->arena, &strategy, &error) != PL_OK ||
-      pl_strategy_check(&strategy, &own->model, &own->job, RANKS, &error) != PL_OK ||
-      pl_strategy_assign(&strategy, &own->model, &own->job, own->cluster, &own->arena, &error) != PL_OK ||
-      pl_program_take(&own->model, &own->job, &strategy, &own->arena, &program, &error) != PL_OK)
-    fail_msg("%s", error.message);
+  make_program(own, &framework, text, &strategy, &program);
   const pl_stage_program *stage = &program.stages[0];
   return reductions_in(&program, strategy.overlap ? &stage->last_backward[0] : &stage->epilogue);
 }
@@ -70,6 +77,51 @@ static reductions reductions_under(attention_job *own, pl_bucket_unit unit, doub
 static reductions reductions_of(attention_job *own, pl_bucket_unit unit, double bucket_bytes, bool overlap) {
   return reductions_under(own, unit, bucket_bytes,
                           overlap ? "pp=1,dp=4,tmp=1,mbs=1" : "pp=1,dp=4,tmp=1,mbs=1,overlap=0");
+}
+
+/* Gathers that are asked for in front of the first that is waited for, and from there to the next. */
+typedef struct gathers {
+  uint32_t first, next;
+} gathers;
+
+static gathers gathers_in(const pl_pass *pass) {
+  gathers found = {0};
+  uint32_t n_awaited = 0;
+  for (uint32_t i = 0; i < pass->n; i++) {
+    n_awaited += pass->instructions[i].kind == PL_INSTRUCTION_AWAIT;
+    if (pass->instructions[i].kind != PL_INSTRUCTION_GATHER) continue;
+    found.first += n_awaited == 0;
+    found.next += n_awaited == 1;
+  }
+  return found;
+}
+
+/* A unit is gathered when the one before it begins, two in front of a pass; where copies are what gathers of a forward
+ * pass wait for (FSDP 2), a unit earlier. The head, which comes first backward, may be there already, and its norm:
+ * then the last layer comes in front of it and the one before when it is through. */
+static void gathered_ahead(void **state) {
+  (void)state;
+  attention_job own;
+  build(&own);
+  const struct {
+    bool copies, keeps;
+    uint32_t forward, backward; /* in front of the first that is waited for, with the norm, which is no unit */
+  } cases[] = {{false, false, 2, 2 + 1}, {true, false, 3, 2 + 1}, {false, true, 2, 2}, {true, true, 3, 2}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    pl_framework framework = pl_framework_ideal;
+    framework.gathers.copies_gathered = cases[i].copies;
+    framework.gathers.keeps_last = cases[i].keeps;
+    pl_strategy strategy;
+    pl_program program;
+    make_program(&own, &framework, "pp=1,dp=4,tmp=1,mbs=1,zero=3", &strategy, &program);
+    const gathers forward = gathers_in(&program.stages[0].forward[0]),
+                  backward = gathers_in(&program.stages[0].last_backward[0]);
+    assert_int_equal(forward.first, cases[i].forward);
+    assert_int_equal(forward.next, 1);
+    assert_int_equal(backward.first, cases[i].backward);
+  }
+  own.job.framework = NULL;
+  attention_job_release(&own);
 }
 
 /* One bucket of all gradients is one reduction, but where ranks keep a share of them: there it is one per block, and no
@@ -243,6 +295,7 @@ static void parameters_are_reduced_by_themselves(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(gathered_ahead),
       cmocka_unit_test(buckets_close_behind_tensors),
       cmocka_unit_test(all_in_one_is_for_whole_gradients),
       cmocka_unit_test(updates_are_copied_by_tensor),

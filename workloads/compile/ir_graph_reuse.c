@@ -1,7 +1,8 @@
 /* See workloads/compile/ir_graph_state.h: parameters that are there in a backward pass since the forward pass gathered
  * them. DeepSpeed lets go of none that is used again within `reuse_parameters` others, each counted as often as it is
  * used in between: forward, backward, and where a function makes forward values again of it. As of a tuple's blocks
- * (workloads/program/program_passes.c); not in pipelines, where other microbatches come in between.
+ * (workloads/program/program_passes.c); others keep the last unit (`keeps_last`); not in pipelines, where other
+ * microbatches come in between.
  */
 #include <string.h>
 
@@ -9,14 +10,15 @@
 
 typedef struct use {
   const char *path;
-  double used; /* own->used, behind the function that used it forward */
+  double used;   /* own->used, behind the function that used it forward */
+  uint32_t unit; /* of the forward pass */
 } use;
 
 static bool keeps_some(const pl_ir_graphing *own) {
   const pl_ir_class *class = own->now->class;
-  return own->framework->gathers.reuse_parameters > 0 && own->module->level == PL_IR_KERNELS &&
-         own->module->n_classes == 1 && class->n_chunks == 1 && class->chunks[0].weights == PL_IR_NONE &&
-         own->microbatch != PL_IR_NONE;
+  const bool some = own->framework->gathers.reuse_parameters > 0 || own->framework->gathers.keeps_last;
+  return some && own->module->level == PL_IR_KERNELS && own->module->n_classes == 1 && class->n_chunks == 1 &&
+         class->chunks[0].weights == PL_IR_NONE && own->microbatch != PL_IR_NONE;
 }
 
 /* Of a path of the parameter's own; NULL: no forward pass has used it. */
@@ -37,7 +39,9 @@ bool pl_ir_graph_is_kept(pl_ir_graphing *own, const pl_ir_function *f, const pl_
   if (own->category != PL_CATEGORY_BACKWARD || !keeps_some(own) || !pl_ir_graph_gathers_param(f, op)) return false;
   const char *path = path_of(own, f, op);
   const use *last = path != NULL ? find_use(own, path) : NULL;
-  return last != NULL && own->used - last->used < own->framework->gathers.reuse_parameters;
+  if (last == NULL) return false;
+  if (own->framework->gathers.keeps_last) return last->unit == own->units_forward;
+  return own->used - last->used < own->framework->gathers.reuse_parameters;
 }
 
 /* Whether a forward value is made again of what the op gives. */
@@ -48,7 +52,7 @@ static bool makes_again(const pl_ir_function *f, const bool *again, const pl_ir_
   return false;
 }
 
-static bool note_use(pl_ir_graphing *own, const char *path) {
+static bool note_use(pl_ir_graphing *own, const char *path, uint32_t unit) {
   use *known = path != NULL ? find_use(own, path) : NULL;
   if (known == NULL) {
     known = path != NULL ? PL_TAKE(own->arena, use, 1) : NULL;
@@ -56,6 +60,7 @@ static bool note_use(pl_ir_graphing *own, const char *path) {
     known->path = path;
   }
   known->used = own->used;
+  known->unit = unit;
   return true;
 }
 
@@ -76,8 +81,11 @@ pl_code pl_ir_graph_use_params(pl_ir_graphing *own, int32_t function) {
   }
   if (!forward) return PL_OK;
   own->used_forward = own->used;
+  own->units_forward = own->n_units;
+  /* A norm by itself is of the unit that comes next. */
+  uint32_t unit = own->n_units + !own->doings[function].gathers_matrices;
   for (int32_t i = 0; i < f->n_ops; i++)
-    if (pl_ir_graph_gathers_param(f, &f->ops[i]) && !note_use(own, path_of(own, f, &f->ops[i])))
+    if (pl_ir_graph_gathers_param(f, &f->ops[i]) && !note_use(own, path_of(own, f, &f->ops[i]), unit))
       return pl_ir_graph_no_memory(own);
   return PL_OK;
 }

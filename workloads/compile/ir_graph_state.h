@@ -297,6 +297,7 @@ typedef struct pl_ir_graphing {
       *beside[PL_IR_BESIDE_MAX]; /* of the function that runs: on their way until its next product is through */
   uint32_t n_beside;
   bool is_last;                 /* no later pass adds to the gradients of this one */
+  uint32_t units_forward;       /* of the last forward pass */
   uint32_t n_units;             /* of this step, that have begun: functions whose matrices were gathered */
   uint32_t *unit, *unit_before; /* per device: its last task when the function began whose matrices were gathered
                                    last, and when the one before began */

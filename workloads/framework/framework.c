@@ -135,6 +135,7 @@ static const switch_row switches[] = {
     {"communication", "copies_per_rank", SWITCH_FLAG, AT(gathers.copies_per_rank), NULL, 0},
     {"communication", "copies_gathered", SWITCH_FLAG, AT(gathers.copies_gathered), NULL, 0},
     {"communication", "gathers_ahead", SWITCH_FLAG, AT(gathers.gathers_ahead), NULL, 0},
+    {"communication", "keeps_last", SWITCH_FLAG, AT(gathers.keeps_last), NULL, 0},
     {"communication", "reuse_parameters", SWITCH_NUMBER, AT(gathers.reuse_parameters), NULL, 0},
     {"communication", "assign", SWITCH_WORD, AT(pipeline.assign), assign_words, 0},
     {"communication", "splits_sends", SWITCH_FLAG, AT(pipeline.splits_sends), NULL, 0},

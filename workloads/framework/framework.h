@@ -204,6 +204,7 @@ typedef struct pl_framework {
     bool copies_per_rank;   /* gathers have a list of per-rank tensors for output: as many copies behind each gather */
     bool copies_gathered;   /* behind each gather one kernel copies what came to where it is used */
     bool gathers_ahead;     /* ZeRO-3 gathers the next unit while this one runs */
+    bool keeps_last; /* ZeRO-3 without pipelines: the last unit stays for the backward pass, which needs it first */
     pl_gather_unit gather_unit;
     double reuse_parameters; /* ZeRO-3 keeps what is used again within so many parameters, each counted as often as it
                                 is used: the last ones from the forward to the backward pass; with full recomputation a

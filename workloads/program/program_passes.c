@@ -134,7 +134,24 @@ static void add_gather(pass_making *pass, int32_t block, double parameters, bool
   gathered->ops[gathered->n++] = op;
 }
 
-/* How many blocks from the last one on a backward pass finds as the forward pass left them: DeepSpeed lets go of no
+/* A norm by itself is of the unit beside it, as torchtitan's [norm, output] is; blocks without parameters are of none.
+ */
+static bool is_unit(const pl_program *program, int32_t block) {
+  const pl_block_program *own = pl_making_block(program, block);
+  return own->parameters > 0 && own->kind != PL_BLOCK_FINAL_NORM;
+}
+
+/* Blocks backward from `first` on up to the first that is a unit, and the norm beside it. */
+static int32_t count_last_unit(const pl_program *program, int32_t first, int32_t count) {
+  int32_t n = 0;
+  while (n < count && !is_unit(program, first - n))
+    n++;
+  n += n < count;
+  return n < count && pl_making_block(program, first - n)->kind == PL_BLOCK_FINAL_NORM ? n + 1 : n;
+}
+
+/* How many blocks from the last one on a backward pass finds as the forward pass left them: the last unit
+ * (`keeps_last`), or what is used again soon. DeepSpeed lets go of no
  * parameter that is used again within so many others, each counted as often as it is used in between: forward,
  * backward, and where a layer is computed again (partitioned_param_coordinator.py, __params_to_release). It has no
  * pipelines with ZeRO-3, in whose stages other microbatches would come in between. */
@@ -144,6 +161,7 @@ static int32_t count_kept(const pl_program *program, int32_t first, int32_t coun
   bool again = pl_strategy_multiplies_again(strategy);
   int32_t n = 0;
   if (strategy->zero < 3 || strategy->pp > 1 || strategy->vpp > 1) return 0;
+  if (framework_of(program)->gathers.keeps_last) return count_last_unit(program, first, count);
   for (; n < count && used < most; n++)
     used += (again && is_layer(pl_model_block_kind(program->model, first - n)) ? 3 : 2) *
             pl_making_held_parameters(program, first - n);
@@ -177,13 +195,6 @@ static void add_awaits(pass_making *pass, int32_t block, bool backward, const ga
     add(pass, PL_INSTRUCTION_COPY, backward, block, gathered->ops[i]);
     pass->list[pass->n - 1].experts = gathered->experts[i];
   }
-}
-
-/* A norm by itself is of the unit beside it, as torchtitan's [norm, output] is; blocks without parameters are of none.
- */
-static bool is_unit(const pl_program *program, int32_t block) {
-  const pl_block_program *own = pl_making_block(program, block);
-  return own->parameters > 0 && own->kind != PL_BLOCK_FINAL_NORM;
 }
 
 /* Closes the buckets that are full, or all that hold something. */
