@@ -21,13 +21,23 @@ static pl_framework parse(const char *text) {
   return framework;
 }
 
-static pl_block_program take(const pl_model *model, pl_block_kind kind, const pl_framework *framework, bool flash) {
-  const pl_block_shard shard = {
-      .tmp = 1, .mbs = 2, .seq = 1024, .dtype = PL_DTYPE_BF16, .flash = flash, .framework = framework};
+static pl_block_program take_sharded(const pl_model *model, pl_block_kind kind, const pl_framework *framework,
+                                     bool flash, bool scatters) {
+  const pl_block_shard shard = {.tmp = 1,
+                                .mbs = 2,
+                                .seq = 1024,
+                                .dtype = PL_DTYPE_BF16,
+                                .flash = flash,
+                                .framework = framework,
+                                .scatters = scatters};
   pl_block_program program;
   pl_error error = PL_ERROR_INIT;
   if (pl_block_program_take(model, kind, &shard, &arena, &program, &error) != PL_OK) fail_msg("%s", error.message);
   return program;
+}
+
+static pl_block_program take(const pl_model *model, pl_block_kind kind, const pl_framework *framework, bool flash) {
+  return take_sharded(model, kind, framework, flash, false);
 }
 
 typedef struct layer_sum {
@@ -336,22 +346,30 @@ static void test_gradient_paths(void **state) {
   pl_framework flat = parse(pl_arena_printf(&arena, form, "flat", "fp32"));
   pl_framework narrow = parse(pl_arena_printf(&arena, form, "flat", "bf16"));
   pl_framework chunked = parse(pl_arena_printf(&arena, form, "chunked", "fp32"));
-  pl_block_program a = take(&model, PL_BLOCK_LAYER, &added, true), f = take(&model, PL_BLOCK_LAYER, &flat, true);
+  pl_block_program a = take(&model, PL_BLOCK_LAYER, &added, true),
+                   f = take_sharded(&model, PL_BLOCK_LAYER, &flat, true, true);
   assert_int_equal(f.backward.n_ops, a.backward.n_ops - 4 + 3);
   assert_true(bytes_of(&f, "gradients_flattened") == (2 + 2) * elements);
   assert_true(bytes_of(&f, "gradients_cast") == (2 + 4) * elements);
   assert_true(bytes_of(&f, "gradients_divided") == (4 + 4) * elements);
-  f = take(&model, PL_BLOCK_LAYER, &narrow, true);
+  f = take_sharded(&model, PL_BLOCK_LAYER, &narrow, true, true);
   assert_int_equal(f.backward.n_ops, a.backward.n_ops - 4 + 2);
   assert_true(bytes_of(&f, "gradients_divided") == (2 + 2) * elements);
-  f = take(&model, PL_BLOCK_LAYER, &chunked, true);
+  f = take_sharded(&model, PL_BLOCK_LAYER, &chunked, true, true);
   assert_int_equal(f.backward.n_ops, a.backward.n_ops - 4 + 1);
   assert_true(bytes_of(&f, "gradients_chunked") == (2 + 4) * elements);
+  /* Below ZeRO-2 whole gradients are read, added to those that are kept in fp32 and written. */
+  const pl_framework *whole[] = {&flat, &narrow, &chunked};
+  for (int i = 0; i < 3; i++) {
+    f = take(&model, PL_BLOCK_LAYER, whole[i], true);
+    assert_int_equal(f.backward.n_ops, a.backward.n_ops - 4 + 1);
+    assert_true(bytes_of(&f, "gradients_added") == (2 + 4 + 4) * elements);
+  }
   /* A tied table is handed on once, by the embedding; the head's share of it is added to that. */
-  pl_block_program ends = take(&model, PL_BLOCK_EMBEDDING, &flat, true);
+  pl_block_program ends = take_sharded(&model, PL_BLOCK_EMBEDDING, &flat, true, true);
   double table = 50304.0 * h;
   assert_true(bytes_of(&ends, "gradients_divided") == 8 * table);
-  ends = take(&model, PL_BLOCK_HEAD, &flat, true);
+  ends = take_sharded(&model, PL_BLOCK_HEAD, &flat, true, true);
   assert_true(bytes_of(&ends, "gradient_add") == 3 * 2 * table);
   for (uint32_t i = 0; i < ends.backward.n_ops; i++)
     assert_null(strstr(ends.backward.ops[i].name, "gradients_"));

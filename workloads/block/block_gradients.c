@@ -6,7 +6,9 @@
  * derivative of `split` puts together from theirs; _post_backward_hook casts it to the type of the reduction, and
  * _reduce_grad divides it in place by a factor of the number of ranks. FSDP 2 (_fully_shard): foreach_reduce's
  * chunk_cat writes the reduction's input in its type, and the reduction averages. In both it is shards that are added
- * up over microbatches, which is not counted.
+ * up over microbatches, which is not counted. Where ranks keep gradients whole (below ZeRO-2: behind a pipeline FSDP 2
+ * reduces with the last microbatch, pytorch/pytorch@010ae4a89516 _fully_shard/_fsdp_param.py,
+ * accumulate_unsharded_grad_if_needed), what a pass makes is added to them instead.
  *
  * They run on a stream of their own beside the next block's backward pass, whose kernels leave them no multiprocessor
  * and no bandwidth to spare; they are counted as if they ran before it.
@@ -28,6 +30,10 @@ void pl_block_pass_gradients(pl_tape *tape, double elements) {
   pl_dtype kept = pl_framework_gradient_dtype(framework, tape->shard->dtype);
   int narrow = pl_framework_reduce_dtype(framework, tape->shard->dtype);
   double sent = pl_dtype_bytes(narrow < 0 ? kept : (pl_dtype)narrow);
+  if (!tape->shard->scatters) {
+    sweep(tape, "gradients_added", elements, made + 2 * pl_dtype_bytes(kept));
+    return;
+  }
   if (framework->gradients.gradient_path == PL_GRADIENTS_CHUNKED) {
     sweep(tape, "gradients_chunked", elements, made + sent);
     return;

@@ -204,8 +204,8 @@ typedef struct pl_block_shard {
       *framework;      /* which chains are one kernel (workloads/framework/framework.h); NULL = ideal */
   bool halves;         /* the two halves of the backward pass are asked for */
   uint8_t token_order; /* pl_token_order of workloads/framework/framework.h */
-  /* Of a framework that adds gradients up as they come: they are kept in shards (ZeRO-2 and 3), so that what a pass
-   * makes is reduced, and shards of it are added up. Those of experts, where there are copies of experts. */
+  /* Gradients are kept in shards (ZeRO-2 and 3), so that what a pass makes is reduced, and shards of it are added up.
+   * Those of experts, where there are copies of experts. */
   bool scatters, scatters_experts;
 } pl_block_shard;
 

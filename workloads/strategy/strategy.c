@@ -288,7 +288,7 @@ static pl_code check_options(const pl_strategy *strategy, const pl_model *model,
 
 pl_block_shard pl_strategy_shard(const pl_strategy *strategy, const pl_job *job) {
   const pl_framework *framework = pl_framework_or_ideal(job->framework);
-  bool scatters = strategy->zero >= 2 && framework->gradients.gradient_path == PL_GRADIENTS_ADDED;
+  bool scatters = strategy->zero >= 2;
   return (pl_block_shard){.tmp = strategy->tmp,
                           .sp = strategy->sp,
                           .cp = strategy->cp,
