@@ -162,8 +162,8 @@ static void test_fp8_scaling(void **state) {
                {"current", 1, 2, 2, 0},
                {"dynamic", 1, 6, 2, 4},
                {"dynamic", 2, 2, 2, 0},
-               {"rowwise", 1, 3 + 5 - 4, 3 + 5 - 4, 2 * 7 + 4},
-               {"rowwise", 2, 3 + 5 - 4, 3 + 5 - 4, 2 * 7 + 4}};
+               {"rowwise", 1, 3 + 5 - 4, 3 + 5 - 4, 2 * 7 + 2 * 4},
+               {"rowwise", 2, 3 + 5 - 4, 3 + 5 - 4, 2 * 7 + 2 * 4}};
   pl_model model = load_model("workloads/models", "llama-2-7b", &arena);
   for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
     const char *text =
