@@ -341,7 +341,7 @@ static void slopes(void **state) {
   uint64_t random = 11;
   pl_site_run runs[9];
   const pl_site_run *list[9];
-  pl_evidence_group group = {.runs = list, .n = 9};
+  pl_evidence_group group = {.runs = list, .n = 9, .weight = 0.7};
   for (int i = 0; i < 9; i++) {
     runs[i] = some_run(&random);
     runs[i].part = (uint32_t)i / 3;
@@ -370,6 +370,18 @@ static void slopes(void **state) {
     if (!(fabs((high - low) / (2 * step) - slope[i]) < 1e-5 * fmax(1, fabs(slope[i]))))
       fail_msg("belief %d: slope %.9g, by differences %.9g", i, slope[i], (high - low) / (2 * step));
   }
+  /* A group twice is as one of twice the weight, and not as one. */
+  pl_evidence_group twice[2] = {group, group};
+  double once = pl_evidence_against(belief, slope, &evidence);
+  evidence = (pl_evidence){.groups = twice, .n_groups = 2, .without = UINT32_MAX, .n_threads = 1, .arena = &arena};
+  double both = pl_evidence_against(belief, unused, &evidence);
+  group.weight *= 2;
+  evidence.groups = &group;
+  evidence.n_groups = 1;
+  assert_true(fabs(pl_evidence_against(belief, slope, &evidence) - both) < 1e-9 * fabs(both));
+  assert_true(fabs(both - once) > 1e-3);
+  for (int i = 0; i < PL_BELIEF_COUNT; i++)
+    assert_true(fabs(slope[i] - unused[i]) < 1e-9 * fmax(1, fabs(slope[i])));
 }
 
 /* Rosenbrock's valley in four variables, of which the minimum is at 1. */

@@ -271,9 +271,9 @@ double pl_evidence_against(const double *belief, double *slope, void *context) {
   for (uint32_t g = 0; g < n_groups; g++)
     if (works[g].group->source != without) values[g] = add_group(&works[g], slopes + (size_t)g * PL_BELIEF_COUNT);
   for (uint32_t g = 0; g < n_groups; g++) {
-    sum += values[g];
+    sum += own->groups[g].weight * values[g];
     for (int i = 0; i < PL_BELIEF_COUNT; i++)
-      slope[i] += slopes[(size_t)g * PL_BELIEF_COUNT + (size_t)i];
+      slope[i] += own->groups[g].weight * slopes[(size_t)g * PL_BELIEF_COUNT + (size_t)i];
   }
   for (int i = 0; i < PL_BELIEF_COUNT; i++)
     slope[i] = -slope[i];

@@ -18,10 +18,11 @@ enum {
   PL_BELIEF_COUNT = PL_BELIEF_LENGTH + PL_LIKENESS_COUNT
 };
 
-/* Runs that vary together. */
+/* Runs that vary together. The logarithm of their probability counts `weight` times. */
 typedef struct pl_evidence_group {
   const pl_site_run *const *runs;
   uint32_t n, source;
+  double weight;
   double *apart[PL_LIKENESS_COUNT]; /* n * n: squares of distances */
 } pl_evidence_group;
 

@@ -3,9 +3,10 @@
  * Figures are draws of one Gaussian, each independent of the others; what they leave is a draw of one Gaussian process;
  * a site's scatter and the size of what remains are each one of a few values. Means, variances, what of them an owner's
  * sites share, and the lengths of likeness are those that make the runs most likely, each source's together (type II
- * maximum likelihood), with two imaginary sites of the variance of 15 % (of the step: 50 ms) that keep figures alive
- * which few runs show, and weak beliefs of the rest (site_prior.c). How often which scatter and size occur is then told
- * by single sites. Of a site at most 10 runs count, of a source 80: none of them is what all others are held to.
+ * maximum likelihood), a source counting by the root of how many it has (sources with many would speak for all), with
+ * two imaginary sites of the variance of 15 % (of the step: 50 ms) that keep figures alive which few runs show, and
+ * weak beliefs of the rest (site_prior.c). How often which scatter and size occur is then told by single sites. Of a
+ * site at most 20 runs count, of a source 160: none of them is what all others are held to.
  */
 #ifndef PL_VALIDATION_SITE_PRIOR_H
 #define PL_VALIDATION_SITE_PRIOR_H
