@@ -224,6 +224,32 @@ static void suggestions(void **state) {
   assert_int_equal(chosen[1], 2);
 }
 
+/* Four runs that agree and one that is 1.2 off: by Gaussians it moves the figure, by Student's t hardly. Runs that
+ * agree say the same either way; and for one run, where the prior and the scatter are all there is, the rounds are
+ * those of one number: m = v y / (v + s^2 / w), w = (d + 1) / (d + ((y - m)^2 + V) / s^2), V = v s^2 / (v w + s^2). */
+static void odd_runs(void **state) {
+  (void)state;
+  const pl_site gaussian = prior_of(0.01);
+  pl_site robust = gaussian;
+  robust.degrees = 4;
+  pl_site_run runs[5];
+  for (int i = 0; i < 5; i++)
+    runs[i] = (pl_site_run){.y = i % 2 ? 0.09 : 0.11, .x = {[PL_SITE_compute] = 1}, .at = place};
+  double same = posterior(&gaussian, runs, 4).mean[PL_SITE_compute];
+  within(posterior(&robust, runs, 4).mean[PL_SITE_compute], same, 0.005);
+  runs[4].y = 1.3;
+  double dragged = posterior(&gaussian, runs, 5).mean[PL_SITE_compute],
+         kept = posterior(&robust, runs, 5).mean[PL_SITE_compute];
+  if (!(dragged - same > 0.15 && fabs(kept - same) < 0.03)) fail_msg("of %g, %g and %g", same, dragged, kept);
+  double v = 0.01, s2 = 0.0016, y = 0.3, w = 1, m = v * y / (v + s2);
+  for (int round = 0; round < 5; round++) {
+    w = 5 / (4 + ((y - m) * (y - m) + v * s2 / (v * w + s2)) / s2);
+    m = v * y / (v + s2 / w);
+  }
+  runs[0].y = y;
+  near(posterior(&robust, runs, 1).mean[PL_SITE_compute], m);
+}
+
 /* One figure, variance v = 0.01, of which c is shared, and s = 0.04: a relative's run with x = 0.5 and y = 0.2 is a
  * measurement of t_0 with the covariance c v x and the variance v x^2 + s^2. Shared wholly it is the site's own run;
  * not at all it says nothing. */
@@ -422,6 +448,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(suggestions, set_up, tear_down),
       cmocka_unit_test_setup_teardown(relatives, set_up, tear_down),
       cmocka_unit_test_setup_teardown(scatter_of_relatives, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(odd_runs, set_up, tear_down),
       cmocka_unit_test_setup_teardown(what_is_shared, set_up, tear_down),
       cmocka_unit_test_setup_teardown(priors, set_up, tear_down),
       cmocka_unit_test_setup_teardown(slopes, set_up, tear_down),

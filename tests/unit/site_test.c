@@ -64,6 +64,7 @@ static pl_site some_site(void) {
   site.scatter_weight[2] = 0.75;
   site.scatter_weight[5] = 0.25;
   site.shared = 0.3;
+  site.degrees = 4;
   site.remains = some_remains();
   return site;
 }
@@ -82,6 +83,7 @@ static void files(void **state) {
   assert_memory_equal(again.scatter_weight, site.scatter_weight, sizeof site.scatter_weight);
   near(again.memory_bytes, -1e9);
   near(again.shared, 0.3);
+  near(again.degrees, 4);
   assert_int_equal(again.n_runs, 3);
   const pl_site_remains *remains = again.remains;
   assert_non_null(remains);
@@ -128,6 +130,7 @@ static void mistakes(void **state) {
   (void)state;
   refused("\"factor\": 1.0", "\"factor\": -1.0", "factor is -1");
   refused("\"shared\": 0.3", "\"shared\": 1.3", "shared is 1.3");
+  refused("\"degrees\": 4", "\"degrees\": 0.5", "degrees is 0.5");
   refused("\"compute\"", "\"speed\"", "speed");
   refused("\"weight\": 0.75", "\"weight\": 0.5", "add up to 0.75");
   refused("\"sd\": 0.04", "\"sd\": 0.05", "of them is 0.04");

@@ -187,7 +187,7 @@ static pl_code learn_times(session *own) {
   pl_site_knowledge *knowledge;
   PL_TRY(pl_site_learn(&own->prior, own->list, own->n_learnt, &own->arena, &knowledge, own->error));
   PL_TRY(pl_site_posterior(knowledge, 0, &own->arena, &own->site, own->error));
-  own->site.shared = 0;
+  own->site.shared = own->site.degrees = 0;
   own->site.memory_bytes = before.memory_bytes;
   own->site.memory_sd_bytes = before.memory_sd_bytes;
   own->site.n_peaks = before.n_peaks;

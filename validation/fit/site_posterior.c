@@ -7,6 +7,7 @@
 #include "core/base/positive_definite.h"
 
 enum { N = PL_SITE_COUNT, HYPOTHESES = PL_SITE_SCATTERS * PL_REMAINS_SCALES };
+enum { ROUNDS = 5 };
 static const double NEGLIGIBLE = 1e-7; /* a probability */
 
 /* A scatter and a size of what remains, given the runs. */
@@ -60,14 +61,21 @@ double pl_site_together(const pl_site *prior, const pl_site_run *a, const pl_sit
 
 /* ---- learning ---- */
 
-/* Of one hypothesis; returns the logarithm of the runs' probability but for what is the same for all. */
-static double weigh(const pl_site_knowledge *own, const double *figures, const double *likeness, hypothesis *h) {
+/* Room for one hypothesis after the other. */
+typedef struct workspace {
+  double *figures, *likeness, *inverse; /* n * n: together by figures, by what remains of the size 1 */
+  double *noise;                        /* n: variance of each run's scatter */
+} workspace;
+
+/* Given each run's scatter: factor and pull; returns the logarithm of the runs' probability but for what is the same
+ * for all. */
+static double solve(const pl_site_knowledge *own, const workspace *work, hypothesis *h) {
   uint32_t n = own->n;
-  double scatter = pl_site_scatters[h->scatter], log_twice = 0;
+  double log_twice = 0;
+  for (size_t at = 0; at < (size_t)n * n; at++)
+    h->factor[at] = work->figures[at] + h->remains * work->likeness[at];
   for (uint32_t i = 0; i < n; i++) {
-    for (uint32_t k = 0; k < n; k++)
-      h->factor[(size_t)i * n + k] = figures[(size_t)i * n + k] + h->remains * likeness[(size_t)i * n + k];
-    h->factor[(size_t)i * n + i] += scatter * scatter;
+    h->factor[(size_t)i * n + i] += work->noise[i];
     h->pull[i] = own->runs[i]->y - middle_of(&own->prior, own->runs[i]->x);
   }
   bool good = pl_cholesky(h->factor, (int)n);
@@ -81,7 +89,37 @@ static double weigh(const pl_site_knowledge *own, const double *figures, const d
     for (uint32_t k = 0; k < i; k++)
       h->pull[k] -= h->factor[(size_t)i * n + k] * h->pull[i];
   }
-  return log(own->prior.scatter_weight[h->scatter]) + log(own->remains->scale_weight[h->scale]) + log_twice / 2;
+  return log_twice / 2;
+}
+
+/* Each run's scatter anew, by how far it is from the others' word; returns what the evidence's bound has beside a
+ * Gaussian's with these. A run's precision is w / scatter^2, w of a Gamma of (degrees / 2, degrees / 2) before it was
+ * made and of (a, b) after. */
+static double scatter_anew(const pl_site_knowledge *own, const workspace *work, const hypothesis *h) {
+  const double half = own->prior.degrees / 2, a = half + 0.5, variance = pow(pl_site_scatters[h->scatter], 2);
+  double sum = 0;
+  pl_cholesky_invert(h->factor, (int)own->n, work->inverse);
+  for (uint32_t i = 0; i < own->n; i++) {
+    double noise = work->noise[i], off = noise * h->pull[i];
+    double doubt = fmax(0, noise - noise * noise * work->inverse[(size_t)i * own->n + i]);
+    double b = half + (off * off + doubt) / variance / 2, w = a / b;
+    sum += lgamma(a) - a * log(b) + half * log(half) - lgamma(half) - log(w) / 2 + (b - half) * w;
+    work->noise[i] = variance / w;
+  }
+  return sum;
+}
+
+/* Of one hypothesis; returns the logarithm of its probability (a bound of it), but for what is the same for all. */
+static double weigh(const pl_site_knowledge *own, const workspace *work, hypothesis *h) {
+  double beside = 0;
+  for (uint32_t i = 0; i < own->n; i++)
+    work->noise[i] = pow(pl_site_scatters[h->scatter], 2);
+  double log_runs = solve(own, work, h);
+  for (int round = 0; round < ROUNDS && own->prior.degrees > 0; round++) {
+    beside = scatter_anew(own, work, h);
+    log_runs = solve(own, work, h);
+  }
+  return log(own->prior.scatter_weight[h->scatter]) + log(own->remains->scale_weight[h->scale]) + log_runs + beside;
 }
 
 /* Drops what is negligible. */
@@ -110,15 +148,18 @@ static void normalise(pl_site_knowledge *own, const double *logs) {
 
 static pl_code weigh_all(pl_site_knowledge *own, pl_arena *arena, pl_error *error) {
   size_t n = own->n;
-  double *figures = PL_TAKE(arena, double, n *n + 1), *likeness = PL_TAKE(arena, double, n *n + 1);
+  const workspace work = {.figures = PL_TAKE(arena, double, n *n + 1),
+                          .likeness = PL_TAKE(arena, double, n *n + 1),
+                          .inverse = PL_TAKE(arena, double, n *n + 1),
+                          .noise = PL_TAKE(arena, double, n + 1)};
   double logs[HYPOTHESES];
   if (arena->failed) return pl_fail_memory(error, "the runs of a site");
   for (size_t i = 0; i < n; i++)
     for (size_t k = 0; k <= i; k++) {
       const pl_site_run *a = own->runs[i], *b = own->runs[k];
-      figures[i * n + k] = figures[k * n + i] =
+      work.figures[i * n + k] = work.figures[k * n + i] =
           share_of(&own->prior, a->part, b->part) * by_figures(&own->prior, a->x, b->x);
-      likeness[i * n + k] = likeness[k * n + i] = alike(own->remains, &a->at, &b->at);
+      work.likeness[i * n + k] = work.likeness[k * n + i] = alike(own->remains, &a->at, &b->at);
     }
   own->n_hypotheses = 0;
   for (int scale = 0; scale < PL_REMAINS_SCALES; scale++)
@@ -132,7 +173,7 @@ static pl_code weigh_all(pl_site_knowledge *own, pl_arena *arena, pl_error *erro
                         .factor = PL_TAKE(arena, double, n *n + 1),
                         .pull = PL_TAKE(arena, double, n + 1)};
       if (arena->failed) return pl_fail_memory(error, "the runs of a site");
-      logs[own->n_hypotheses++] = weigh(own, figures, likeness, h);
+      logs[own->n_hypotheses++] = weigh(own, &work, h);
     }
   normalise(own, logs);
   return PL_OK;

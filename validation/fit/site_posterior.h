@@ -12,6 +12,10 @@
  * that moves no run keeps its prior. The constant of a step is not negative: where the runs would have it so, it is 0
  * and the others make up for it.
  *
+ * A run may be odd: where the prior has `degrees`, e is of Student's t with so many and scale s, as a Gaussian whose
+ * precision is a draw for each run (variational Bayes, a few rounds). What is far from all others' word then moves
+ * little. Prior and intervals are of Gaussians still.
+ *
  * Relatives are runs of one owner's other GPUs and other software ("parts"). Their figures are t_j = u + v_j, u shared
  * and v_j each one's own: of the prior's variance they share the part `prior->shared`. What remains knows of parts by
  * the names of configurations.

@@ -9,7 +9,7 @@
 #include "validation/statistics/statistics.h"
 
 enum { OF_SITE = 20, OF_SOURCE = 160, OF_SINGLE_SITE = 30, ITERATIONS = 400, TIMES = 200 };
-static const double TOLERANCE = 1e-3; /* of the logarithm of the probability of all runs */
+static const double DEGREES = 4, TOLERANCE = 1e-3; /* of the logarithm of the probability of all runs */
 
 struct pl_site_prior {
   const pl_site_rows *rows;
@@ -175,6 +175,7 @@ pl_code pl_site_prior_take(pl_site_prior *own, uint32_t without, uint32_t n_thre
   pl_quasi_newton(pl_evidence_against, &evidence, belief, PL_BELIEF_COUNT, inverse, TOLERANCE, ITERATIONS);
   if (evidence.failed) return pl_fail_memory(error, "the prior of sites");
   pl_belief_site(belief, site, remains);
+  site->degrees = DEGREES;
   if (without == UINT32_MAX) {
     memcpy(own->inverse, inverse, sizeof inverse);
     memcpy(own->belief, belief, sizeof belief);

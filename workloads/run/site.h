@@ -52,6 +52,7 @@ typedef struct pl_site {
   double covariance[PL_SITE_COUNT][PL_SITE_COUNT];
   double scatter_weight[PL_SITE_SCATTERS]; /* of each standard deviation; their sum is 1 */
   double shared;                           /* of a prior: the part of its variance that an owner's sites share */
+  double degrees;                          /* of a prior: of Student's t, by which a run may be odd; 0: none is */
   double memory_bytes;                     /* beside the tensors; negative: less than the framework's profile has */
   double memory_sd_bytes, memory_scatter_bytes; /* of that; and of a run's peak around it */
   uint32_t n_runs, n_peaks;                     /* that it was learnt from; 0: what is known before any run */

@@ -78,8 +78,8 @@ static pl_code read_scatter(const pl_document *document, const pl_node *root, pl
 }
 
 static pl_code read_site(const pl_document *document, pl_arena *arena, pl_site *site, pl_error *error) {
-  static const char *const known[] = {"about",   "runs",   "peaks",   "figures", "covariance",
-                                      "scatter", "shared", "remains", "memory",  NULL};
+  static const char *const known[] = {"about",  "runs",    "peaks",   "figures", "covariance", "scatter",
+                                      "shared", "degrees", "remains", "memory",  NULL};
   static const char *const known_memory[] = {"bytes", "sd", "scatter", NULL};
   const pl_node *root = pl_document_root(document), *figures, *memory;
   int64_t n_runs, n_peaks;
@@ -96,6 +96,8 @@ static pl_code read_site(const pl_document *document, pl_arena *arena, pl_site *
   PL_TRY(read_scatter(document, root, site, error));
   if (pl_node_get(root, "shared") != NULL)
     PL_TRY(pl_profile_within(document, root, "shared", 0, 1, &site->shared, error));
+  if (pl_node_get(root, "degrees") != NULL)
+    PL_TRY(pl_profile_within(document, root, "degrees", 1, 1000, &site->degrees, error));
   if (pl_node_get(root, "remains") != NULL) {
     const pl_node *remains;
     PL_TRY(pl_profile_object(document, root, "remains", &remains, error));
@@ -207,6 +209,7 @@ void pl_site_write(FILE *stream, const pl_site *site, const char *about) {
   write_figures(&json, site);
   write_doubt(&json, site);
   if (site->shared > 0) pl_json_put_number(&json, "shared", site->shared);
+  if (site->degrees > 0) pl_json_put_number(&json, "degrees", site->degrees);
   if (site->remains != NULL) pl_remains_write(&json, site->remains);
   pl_json_key(&json, "memory");
   pl_json_open_object(&json);

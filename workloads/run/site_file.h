@@ -6,6 +6,7 @@
  *    "covariance": [[8 numbers] x 8],                  of ln(factor) and seconds, in the order of the figures
  *    "scatter": [{"sd": 0.01, "weight": 0.1}, ...],    of ln(time) around them: PL_SITE_SCATTERS entries
  *    "shared": 0.6,                                    sites.json: of the covariance, what an owner's sites share
+ *    "degrees": 4,                                     sites.json: of Student's t around that scatter
  *    "remains": {...},                                 workloads/run/site_remains_file.h
  *    "memory": {"bytes": 1e9, "sd": 2e9, "scatter": 1e9}}
  *
