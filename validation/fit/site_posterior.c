@@ -63,8 +63,8 @@ double pl_site_together(const pl_site *prior, const pl_site_run *a, const pl_sit
 
 /* Room for one hypothesis after the other. */
 typedef struct workspace {
-  double *figures, *likeness, *inverse; /* n * n: together by figures, by what remains of the size 1 */
-  double *noise;                        /* n: variance of each run's scatter */
+  double *figures, *likeness; /* n * n: together by figures, by what remains of the size 1 */
+  double *noise, *column;     /* n: variance of each run's scatter */
 } workspace;
 
 /* Given each run's scatter: factor and pull; returns the logarithm of the runs' probability but for what is the same
@@ -98,10 +98,14 @@ static double solve(const pl_site_knowledge *own, const workspace *work, hypothe
 static double scatter_anew(const pl_site_knowledge *own, const workspace *work, const hypothesis *h) {
   const double half = own->prior.degrees / 2, a = half + 0.5, variance = pow(pl_site_scatters[h->scatter], 2);
   double sum = 0;
-  pl_cholesky_invert(h->factor, (int)own->n, work->inverse);
   for (uint32_t i = 0; i < own->n; i++) {
-    double noise = work->noise[i], off = noise * h->pull[i];
-    double doubt = fmax(0, noise - noise * noise * work->inverse[(size_t)i * own->n + i]);
+    double noise = work->noise[i], off = noise * h->pull[i], inverse = 0; /* of the runs' covariance, at i, i */
+    memset(work->column, 0, own->n * sizeof *work->column);
+    work->column[i] = 1;
+    pl_cholesky_solve_half(h->factor, (int)own->n, work->column, work->column);
+    for (uint32_t k = i; k < own->n; k++)
+      inverse += work->column[k] * work->column[k];
+    double doubt = fmax(0, noise - noise * noise * inverse);
     double b = half + (off * off + doubt) / variance / 2, w = a / b;
     sum += lgamma(a) - a * log(b) + half * log(half) - lgamma(half) - log(w) / 2 + (b - half) * w;
     work->noise[i] = variance / w;
@@ -150,8 +154,8 @@ static pl_code weigh_all(pl_site_knowledge *own, pl_arena *arena, pl_error *erro
   size_t n = own->n;
   const workspace work = {.figures = PL_TAKE(arena, double, n *n + 1),
                           .likeness = PL_TAKE(arena, double, n *n + 1),
-                          .inverse = PL_TAKE(arena, double, n *n + 1),
-                          .noise = PL_TAKE(arena, double, n + 1)};
+                          .noise = PL_TAKE(arena, double, n + 1),
+                          .column = PL_TAKE(arena, double, n + 1)};
   double logs[HYPOTHESES];
   if (arena->failed) return pl_fail_memory(error, "the runs of a site");
   for (size_t i = 0; i < n; i++)
