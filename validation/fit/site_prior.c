@@ -9,7 +9,7 @@
 #include "validation/statistics/statistics.h"
 
 enum { OF_SITE = 20, OF_SOURCE = 160, OF_SINGLE_SITE = 30, ITERATIONS = 400, TIMES = 200 };
-static const double DEGREES = 4, TOLERANCE = 1e-3; /* of the logarithm of the probability of all runs */
+static const double DEGREES = 8, TOLERANCE = 1e-3; /* of the logarithm of the probability of all runs */
 
 struct pl_site_prior {
   const pl_site_rows *rows;
