@@ -58,6 +58,7 @@ static void recomputation(pl_framework *own) {
 /* Parameters that are used again soon stay whole, and take memory. */
 static void gathers(pl_framework *own) {
   own->gathers.reuse_parameters = 0;
+  own->gathers.keeps_last = false;
 }
 
 static const struct {
