@@ -177,11 +177,14 @@ void *pl_arena_lengthen(pl_arena *arena, const void *array, size_t n, size_t mor
   return made;
 }
 
-char *pl_arena_strdup(pl_arena *arena, const char *text) {
-  size_t size = strlen(text) + 1;
-  char *copy = pl_arena_take(arena, size, 1);
-  if (copy != NULL) memcpy(copy, text, size);
+void *pl_arena_copy(pl_arena *arena, const void *from, size_t size, size_t align) {
+  void *copy = pl_arena_take(arena, size, align);
+  if (copy != NULL && size > 0) memcpy(copy, from, size);
   return copy;
+}
+
+char *pl_arena_strdup(pl_arena *arena, const char *text) {
+  return pl_arena_copy(arena, text, strlen(text) + 1, 1);
 }
 
 enum { INTEGER_BYTES = 12 };

@@ -54,6 +54,8 @@ static inline void *pl_arena_grown(pl_arena *arena, const void *array, size_t n,
 /* `memory`, taken from the arena with `size` bytes, is no longer needed: a later take of a large block may have it.
  * What is small is left where it is. Forgotten at reset and at any release_to. */
 void pl_arena_give(pl_arena *arena, void *memory, size_t size);
+/* A copy of `size` bytes, aligned as pl_arena_take's; of none a valid pointer, and `from` is not read. */
+void *pl_arena_copy(pl_arena *arena, const void *from, size_t size, size_t align);
 char *pl_arena_strdup(pl_arena *arena, const char *text);
 char *pl_arena_printf(pl_arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

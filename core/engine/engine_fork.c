@@ -84,21 +84,15 @@ static bool may_keep(const pl_engine *engine) {
   return tails_are_untouched(engine, engine->options.keeps->of.heads);
 }
 
-static void *copied(pl_arena *arena, const void *from, size_t size) {
-  void *copy = pl_arena_take(arena, size, 64);
-  if (copy != NULL && size > 0) memcpy(copy, from, size);
-  return copy;
-}
-
 static void keep_dates(const pl_engine *engine, pl_engine_fork *fork) {
   size_t n = engine->graph->n_tasks;
   if (engine->dates != NULL) {
     fork->rolled = pl_rolled_keep(engine, fork->of.graph);
     return;
   }
-  fork->finish = copied(engine->arena, engine->finish, n * sizeof *fork->finish);
-  fork->start = copied(engine->arena, engine->start, n * sizeof *fork->start);
-  fork->wait = copied(engine->arena, engine->wait, n * sizeof *fork->wait);
+  fork->finish = pl_arena_copy(engine->arena, engine->finish, n * sizeof *fork->finish, PL_KEPT_ALIGN);
+  fork->start = pl_arena_copy(engine->arena, engine->start, n * sizeof *fork->start, PL_KEPT_ALIGN);
+  fork->wait = pl_arena_copy(engine->arena, engine->wait, n * sizeof *fork->wait, PL_KEPT_ALIGN);
   if (engine->arena->failed) return;
   for (uint32_t task = 0; task < n; task++)
     if (fork->wait[task].pending > 0) fork->start[task] = fork->finish[task] = PL_TICKS_NEVER;
@@ -111,9 +105,10 @@ static void keep_dates(const pl_engine *engine, pl_engine_fork *fork) {
 static void keep_overlap(const pl_engine *engine, pl_engine_fork *fork) {
   uint32_t n = engine->graph->n_devices;
   fork->has_overlap = true;
-  fork->walkers = copied(engine->arena, engine->overlap->walkers, n * sizeof *fork->walkers);
-  fork->extra = copied(engine->arena, engine->overlap->extra, (size_t)n * PL_CATEGORY_COUNT * sizeof *fork->extra);
-  fork->waiting = copied(engine->arena, engine->overlap->waiting, n * sizeof *fork->waiting);
+  fork->walkers = pl_arena_copy(engine->arena, engine->overlap->walkers, n * sizeof *fork->walkers, PL_KEPT_ALIGN);
+  fork->extra = pl_arena_copy(engine->arena, engine->overlap->extra,
+                              (size_t)n * PL_CATEGORY_COUNT * sizeof *fork->extra, PL_KEPT_ALIGN);
+  fork->waiting = pl_arena_copy(engine->arena, engine->overlap->waiting, n * sizeof *fork->waiting, PL_KEPT_ALIGN);
 }
 
 static void keep_watch(const pl_engine *engine, pl_engine_fork *fork) {
@@ -121,17 +116,19 @@ static void keep_watch(const pl_engine *engine, pl_engine_fork *fork) {
   fork->has_watch = true;
   fork->n_islands = watch->islands.n;
   fork->islands = PL_TAKE(engine->arena, kept_island, watch->islands.n);
-  fork->island_of_lane = copied(engine->arena, watch->islands.of_lane, watch->lanes.n_lanes);
-  fork->island_of_device = copied(engine->arena, watch->islands.of_device, engine->graph->n_devices);
+  fork->island_of_lane = pl_arena_copy(engine->arena, watch->islands.of_lane, watch->lanes.n_lanes, PL_KEPT_ALIGN);
+  fork->island_of_device =
+      pl_arena_copy(engine->arena, watch->islands.of_device, engine->graph->n_devices, PL_KEPT_ALIGN);
   for (uint32_t at = 0; fork->islands != NULL && at < watch->islands.n; at++) {
     const pl_watched *own = &watch->watched[at];
     kept_island *kept = &fork->islands[at];
-    *kept = (kept_island){.n_leaps = own->n_leaps,
-                          .next = own->next,
-                          .n_devices = own->n_devices,
-                          .phase = own->phase,
-                          .n_events = own->n_events,
-                          .peak = copied(engine->arena, own->peak, own->n_devices * sizeof *own->peak)};
+    *kept = (kept_island){
+        .n_leaps = own->n_leaps,
+        .next = own->next,
+        .n_devices = own->n_devices,
+        .phase = own->phase,
+        .n_events = own->n_events,
+        .peak = pl_arena_copy(engine->arena, own->peak, own->n_devices * sizeof *own->peak, PL_KEPT_ALIGN)};
     memcpy(kept->leaps, own->leaps, sizeof kept->leaps);
     memcpy(kept->distance, own->distance, sizeof kept->distance);
   }
@@ -146,9 +143,11 @@ void pl_fork_keep(pl_engine *engine, pl_ticks now) {
   fork->makespan = engine->makespan;
   fork->n_events = engine->n_events;
   fork->n_finished = engine->graph->n_tasks - engine->n_left;
-  fork->balance = copied(engine->arena, engine->balance, engine->graph->n_devices * sizeof *fork->balance);
+  fork->balance =
+      pl_arena_copy(engine->arena, engine->balance, engine->graph->n_devices * sizeof *fork->balance, PL_KEPT_ALIGN);
   fork->n_timers = engine->heap.count;
-  fork->timers = copied(engine->arena, engine->heap.events, engine->heap.count * sizeof *fork->timers);
+  fork->timers =
+      pl_arena_copy(engine->arena, engine->heap.events, engine->heap.count * sizeof *fork->timers, PL_KEPT_ALIGN);
   if (engine->network != NULL && !engine->network->ops->list_under_way(engine->network, engine->arena, &fork->flows))
     return;
   if (engine->arena->failed) return;

@@ -3,20 +3,14 @@
 
 #include <string.h>
 
-static void *copied(pl_arena *arena, const void *from, size_t size) {
-  void *copy = pl_arena_take(arena, size, 64);
-  if (copy != NULL && size > 0) memcpy(copy, from, size);
-  return copy;
-}
-
 /* ---- keeping ---- */
 
 static void keep_dates(const pl_engine *engine, pl_dates *kept) {
   pl_arena *arena = engine->arena;
-  kept->pages = copied(arena, kept->pages, kept->n_pages * sizeof(pl_dates_page *));
-  kept->sums = copied(arena, kept->sums, pl_graph_n_rows(engine->graph) * sizeof *kept->sums);
+  kept->pages = pl_arena_copy(arena, kept->pages, kept->n_pages * sizeof(pl_dates_page *), PL_KEPT_ALIGN);
+  kept->sums = pl_arena_copy(arena, kept->sums, pl_graph_n_rows(engine->graph) * sizeof *kept->sums, PL_KEPT_ALIGN);
   for (uint32_t at = 0; at < kept->n_open && !arena->failed; at++)
-    kept->pages[kept->open[at]->number] = copied(arena, kept->open[at], sizeof(pl_dates_page));
+    kept->pages[kept->open[at]->number] = pl_arena_copy(arena, kept->open[at], sizeof(pl_dates_page), PL_KEPT_ALIGN);
   kept->open = kept->spare = NULL;
 }
 
@@ -26,20 +20,22 @@ static void keep_account(const pl_engine *engine, pl_running_account *kept) {
   size_t n_devices = engine->graph->n_devices, n_streams = engine->graph->n_streams;
   account->engine = NULL;
   account->graph = NULL;
-  account->last = copied(arena, account->last, n_devices * sizeof *account->last);
-  account->spent = copied(arena, account->spent, n_devices * PL_CATEGORY_COUNT * sizeof *account->spent);
-  account->idle = copied(arena, account->idle, n_devices * sizeof *account->idle);
-  kept->until = copied(arena, kept->until, n_devices * sizeof *kept->until);
-  account->streams = copied(arena, account->streams, n_devices * sizeof *account->streams);
-  account->runs = copied(arena, account->runs, n_streams * sizeof *account->runs);
+  account->last = pl_arena_copy(arena, account->last, n_devices * sizeof *account->last, PL_KEPT_ALIGN);
+  account->spent =
+      pl_arena_copy(arena, account->spent, n_devices * PL_CATEGORY_COUNT * sizeof *account->spent, PL_KEPT_ALIGN);
+  account->idle = pl_arena_copy(arena, account->idle, n_devices * sizeof *account->idle, PL_KEPT_ALIGN);
+  kept->until = pl_arena_copy(arena, kept->until, n_devices * sizeof *kept->until, PL_KEPT_ALIGN);
+  account->streams = pl_arena_copy(arena, account->streams, n_devices * sizeof *account->streams, PL_KEPT_ALIGN);
+  account->runs = pl_arena_copy(arena, account->runs, n_streams * sizeof *account->runs, PL_KEPT_ALIGN);
   for (size_t stream = 0; stream < n_streams && !arena->failed; stream++) {
     pl_account_run *run = &account->runs[stream];
     size_t n = (size_t)(run->end - run->first);
-    run->all = run->first = copied(arena, run->first, n * sizeof *run->first);
+    run->all = run->first = pl_arena_copy(arena, run->first, n * sizeof *run->first, PL_KEPT_ALIGN);
     run->end = run->first + n;
   }
-  kept->ended = copied(arena, kept->ended, kept->n_ended * sizeof *kept->ended);
-  kept->charges.charges = copied(arena, kept->charges.charges, kept->charges.n * sizeof *kept->charges.charges);
+  kept->ended = pl_arena_copy(arena, kept->ended, kept->n_ended * sizeof *kept->ended, PL_KEPT_ALIGN);
+  kept->charges.charges =
+      pl_arena_copy(arena, kept->charges.charges, kept->charges.n * sizeof *kept->charges.charges, PL_KEPT_ALIGN);
 }
 
 pl_rolled_kept *pl_rolled_keep(const pl_engine *engine, const pl_graph *graph) {

@@ -7,6 +7,8 @@
 #include "core/engine/engine_running.h"
 #include "core/graph/graph_heads.h"
 
+enum { PL_KEPT_ALIGN = 64 }; /* of what a fork copies */
+
 typedef struct pl_rolled_kept {
   pl_dates dates;
   pl_running_account spent;

@@ -22,10 +22,7 @@ void pl_ir_module_init_like(pl_ir_module *module, pl_arena *arena, const pl_ir_m
 }
 
 static void *copied(pl_arena *arena, const void *from, int32_t n, size_t size) {
-  if (n == 0) return NULL;
-  void *made = pl_arena_take(arena, (size_t)n * size, _Alignof(max_align_t));
-  if (made != NULL) memcpy(made, from, (size_t)n * size);
-  return made;
+  return n == 0 ? NULL : pl_arena_copy(arena, from, (size_t)n * size, _Alignof(max_align_t));
 }
 
 /* ---- names ---- */

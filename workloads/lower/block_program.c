@@ -5,7 +5,6 @@
  * once is kept (workloads/lower/block_cache.h, one for each thread); functions by themselves are not.
  */
 #include <math.h>
-#include <string.h>
 
 #include "core/cluster/cluster.h"
 #include "workloads/lower/block_program.h"
@@ -108,14 +107,8 @@ pl_code pl_block_check_shard(const pl_model *model, const pl_block_shard *shard,
   return PL_OK;
 }
 
-static void *copy_of(pl_arena *arena, const void *source, size_t count, size_t size, size_t align) {
-  void *copy = pl_arena_take(arena, count * size, align);
-  if (copy != NULL) memcpy(copy, source, count * size);
-  return copy;
-}
-
 static pl_op_list list_of(pl_arena *arena, const pl_op *ops, uint32_t n_ops) {
-  pl_op_list list = {.ops = copy_of(arena, ops, n_ops, sizeof *ops, _Alignof(pl_op)), .n_ops = n_ops};
+  pl_op_list list = {.ops = pl_arena_copy(arena, ops, n_ops * sizeof *ops, _Alignof(pl_op)), .n_ops = n_ops};
   for (uint32_t i = 0; i < n_ops; i++)
     list.n_overlaps += ops[i].overlap != PL_OVERLAP_NONE;
   return list;
@@ -155,7 +148,7 @@ static pl_code take(const pl_model *model, pl_block_kind kind, const pl_block_sh
                              .model_flops = pl_block_model_flops(function, shard)};
   pl_block_memory(&tape, &result);
   if (shard->halves && !pl_block_halves(&tape, arena, &result)) return pl_fail_memory(error, "the program of a block");
-  result.tensors = copy_of(arena, tape.tensors, tape.n_tensors, sizeof(pl_tensor), _Alignof(pl_tensor));
+  result.tensors = pl_arena_copy(arena, tape.tensors, tape.n_tensors * sizeof(pl_tensor), _Alignof(pl_tensor));
   result.forward = list_of(arena, tape.forward, tape.n_forward);
   result.backward = list_of(arena, tape.backward, tape.n_backward);
   if (result.tensors == NULL || result.forward.ops == NULL || result.backward.ops == NULL)
