@@ -41,8 +41,11 @@ pl_code pl_simulation_compile(pl_simulation *state);
 pl_code pl_simulate_graph(const pl_graph *graph, const pl_simulate_options *options, const pl_engine_options *engine,
                           pl_arena *arena, pl_engine_result *result, pl_error *error);
 
+/* ---- simulate_remains.c ---- */
 /* What the site's figures leave of this run, as a factor on its times; 1: nothing. */
 double pl_simulation_remains_factor(const pl_simulation *state);
+/* On all times of the report alike: nothing says which of them it is in. */
+pl_code pl_simulation_report_remains(const pl_simulation *state, pl_simulate_report *report);
 
 /* ---- simulate_memory.c ---- */
 /* Of state->result.peak_bytes: the stages, and the columns of the row that are about memory. */
