@@ -35,19 +35,28 @@ static pl_result_row simulate(attention_job *own, const pl_framework *framework,
   return attention_job_simulate(own, text).row;
 }
 
+/* In bf16, of which a bucket is a gradient: its number of parameters. */
+static double build_16bit(attention_job *own) {
+  build(own, RANKS);
+  own->job.dtype = PL_DTYPE_BF16;
+  own->job.bucket_bytes = 1;
+  return attention_job_all_gradient_bytes(own) / 2;
+}
+
+static pl_result_row simulate_zero(attention_job *own, const pl_framework *framework, int32_t zero) {
+  char text[64];
+  snprintf(text, sizeof text, "pp=1,dp=%d,tmp=1,mbs=1,zero=%d", RANKS, zero);
+  return simulate(own, framework, text);
+}
+
 static void fsdp_state(void **state) {
   (void)state;
   attention_job own;
-  build(&own, RANKS);
-  own.job.dtype = PL_DTYPE_BF16;
-  own.job.bucket_bytes = 1;
-  double psi = attention_job_all_gradient_bytes(&own) / 2;
+  double psi = build_16bit(&own);
   pl_framework framework = pl_framework_ideal;
   framework.update.weights = PL_WEIGHTS_FP32;
   for (int32_t zero = 0; zero < 4; zero++) {
-    char text[64];
-    snprintf(text, sizeof text, "pp=1,dp=%d,tmp=1,mbs=1,zero=%d", RANKS, zero);
-    pl_result_row row = simulate(&own, &framework, text);
+    pl_result_row row = simulate_zero(&own, &framework, zero);
     double casts = zero >= 3 ? 0 : 2;
     assert_true((double)row.mem_parameters_bytes == 4 * psi / (zero >= 2 ? RANKS : 1) + casts * psi);
     assert_true((double)row.mem_gradients_bytes == 4 * psi / (zero >= 2 ? RANKS : 1));
@@ -60,17 +69,12 @@ static void fsdp_state(void **state) {
 static void nothing_in_fp32(void **state) {
   (void)state;
   attention_job own;
-  build(&own, RANKS);
-  own.job.dtype = PL_DTYPE_BF16;
-  own.job.bucket_bytes = 1;
-  double psi = attention_job_all_gradient_bytes(&own) / 2;
+  double psi = build_16bit(&own);
   pl_framework framework = pl_framework_ideal;
   framework.update.weights = PL_WEIGHTS_ALONE;
   framework.gradients.gradient_dtype = PL_DTYPE_BF16;
   for (int32_t zero = 0; zero < 4; zero++) {
-    char text[64];
-    snprintf(text, sizeof text, "pp=1,dp=%d,tmp=1,mbs=1,zero=%d", RANKS, zero);
-    pl_result_row row = simulate(&own, &framework, text);
+    pl_result_row row = simulate_zero(&own, &framework, zero);
     assert_true((double)row.mem_parameters_bytes == 2 * psi / (zero >= 3 ? RANKS : 1));
     assert_true((double)row.mem_gradients_bytes == 2 * psi / (zero >= 2 ? RANKS : 1));
     assert_true((double)row.mem_optimizer_bytes == 4 * psi / (zero >= 1 ? RANKS : 1));
