@@ -286,7 +286,8 @@ bool pl_flat_is_logits(const pl_flat *own, int32_t value) {
   return product && pl_flat_is_weight(own, step->in[1]) && pl_flat_shape(own, value)->rank >= 2;
 }
 
-pl_code pl_flat_relate(pl_flat *own, const pl_onnx_inference *inference, int32_t output, pl_error *error) {
+pl_code pl_flat_relate(pl_flat *own, const pl_onnx_inference *inference, int32_t output, const pl_flat *larger,
+                       pl_error *error) {
   const pl_onnx_graph *graph = inference->graph;
   pl_arena *arena = inference->arena;
   *own = (pl_flat){.inference = inference, .graph = graph, .axes = {.arena = arena}, .error = error};
@@ -299,6 +300,7 @@ pl_code pl_flat_relate(pl_flat *own, const pl_onnx_inference *inference, int32_t
   if (arena->failed) return pl_fail_memory(error, "an ONNX graph");
   PL_TRY(pl_onnx_match(inference, arena, &own->matches, error));
   PL_TRY(choose_nodes(own, output));
+  if (larger != NULL && larger->n_steps == own->n_steps) own->larger = larger;
   find_weights(own);
   relate_inputs(own);
   for (int32_t i = 0; i < own->n_steps; i++) {

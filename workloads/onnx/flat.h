@@ -29,7 +29,8 @@ typedef struct pl_step {
   /* Axes that the node's operands do not have under these names: a product's columns, a copy of the operand's where
    * rows have that too; a head's elements where they are several dimensions. */
   int32_t column, depth, values;
-  bool irregular; /* a reshape that no list of leaves says */
+  bool irregular;                  /* a reshape that no list of leaves says */
+  int32_t taken[PL_ONNX_RANK_MAX]; /* a reshape's: leaves of the operand in each axis of the result */
 } pl_step;
 
 typedef struct pl_flat {
@@ -52,11 +53,15 @@ typedef struct pl_flat {
   const double *tables[PL_FLAT_TABLES_MAX]; /* numbers of "table.0" ... */
   int32_t n_tables;
   const pl_step *writing;
+  const struct pl_flat *larger; /* NULL: none */
   pl_error *error;
 } pl_flat;
 
-/* Of one batch and sequence length. Memory from the inference's arena. */
-pl_code pl_flat_relate(pl_flat *own, const pl_onnx_inference *inference, int32_t output, pl_error *error);
+/* Of one batch and sequence length. Memory from the inference's arena. `larger`: the same graph related for more
+ * samples, or NULL. Of a single sample extents do not tell which axis of a reshape it belongs to; those of several do.
+ */
+pl_code pl_flat_relate(pl_flat *own, const pl_onnx_inference *inference, int32_t output, const pl_flat *larger,
+                       pl_error *error);
 /* Whether the value is what a product with weights, and perhaps a bias, makes: logits. */
 bool pl_flat_is_logits(const pl_flat *own, int32_t value);
 /* Appends the ops to `function` of `module`. */

@@ -55,6 +55,23 @@ static bool take(pl_flat *own, leaves *from, int64_t extent, pl_axis_list *taken
   return got == extent;
 }
 
+/* As many leaves as the graph for more samples has there. False: there is none, or here they do not come to `extent`.
+ */
+static bool take_as_larger(const pl_flat *own, const pl_step *step, int32_t axis, leaves *from, int64_t extent,
+                           pl_axis_list *taken) {
+  if (own->larger == NULL) return false;
+  const pl_step *like = &own->larger->steps[step - own->steps];
+  int32_t n = like->taken[axis];
+  int64_t got = 1;
+  if (like->node != step->node || like->irregular || from->at + n > from->list.n) return false;
+  for (int32_t i = 0; i < n; i++)
+    got *= extent_of(own, from->list.leaf[from->at + i]);
+  if (got != extent) return false;
+  for (int32_t i = 0; i < n; i++)
+    taken->leaf[taken->n++] = from->list.leaf[from->at++];
+  return true;
+}
+
 static pl_code relate_reshape(pl_flat *own, pl_step *step) {
   const pl_onnx_abstract *in = pl_flat_shape(own, step->in[0]), *out = pl_flat_shape(own, step->out);
   int32_t *to = axes_made(own, step);
@@ -62,9 +79,11 @@ static pl_code relate_reshape(pl_flat *own, pl_step *step) {
   if (!pl_flat_leaves(own, step->in[0], 0, in->rank, &from.list)) return pl_flat_fail(own, step, "too many dimensions");
   for (int32_t i = 0; i < out->rank && !step->irregular; i++) {
     pl_axis_list taken = {0};
-    step->irregular = !take(own, &from, out->dims[i], &taken);
+    step->irregular =
+        !take_as_larger(own, step, i, &from, out->dims[i], &taken) && !take(own, &from, out->dims[i], &taken);
     while (i + 1 == out->rank && from.at < from.list.n && taken.n < PL_AXIS_LEAVES_MAX)
       taken.leaf[taken.n++] = from.list.leaf[from.at++];
+    step->taken[i] = taken.n;
     to[i] = pl_axis_of(&own->axes, &taken);
   }
   if (out->rank == 0 && from.list.n > 0) return pl_flat_fail(own, step, "one sample cannot lose its dimension");

@@ -103,12 +103,25 @@ static int32_t whole(pl_flat *flat, int32_t value, int32_t made) {
   return pl_ir_op_typed(flat->module, flat->function, "spread", "spread", NULL, 1, &made, &type, 0, NULL);
 }
 
+/* One sample: the graph for two. NULL where the file takes one alone. */
+static const pl_flat *related_for_two(const pl_onnx_graph *graph, const pl_onnx_job *job, pl_arena *arena) {
+  const pl_onnx_binding binding = {2, job->seq};
+  built *two = PL_TAKE(arena, built, 1);
+  pl_error *why = PL_TAKE(arena, pl_error, 1);
+  if (two == NULL || why == NULL) return NULL;
+  bool is = pl_onnx_infer(graph, &binding, arena, &two->inference, why) == PL_OK &&
+            find_output(&two->inference, &two->output) == PL_OK &&
+            pl_flat_relate(&two->flat, &two->inference, two->output, NULL, why) == PL_OK;
+  return is ? &two->flat : NULL;
+}
+
 static pl_code write_flat(const pl_onnx_graph *graph, const pl_onnx_job *job, pl_arena *arena, built *own,
                           pl_ir_module *flat, int32_t *result, pl_error *error) {
   const pl_onnx_binding binding = {job->batch, job->seq};
   PL_TRY(pl_onnx_infer(graph, &binding, arena, &own->inference, error));
   PL_TRY(find_output(&own->inference, &own->output));
-  PL_TRY(pl_flat_relate(&own->flat, &own->inference, own->output, error));
+  const pl_flat *larger = job->batch == 1 ? related_for_two(graph, job, arena) : NULL;
+  PL_TRY(pl_flat_relate(&own->flat, &own->inference, own->output, larger, error));
   pl_ir_module_init(flat, arena, "flat", PL_IR_MODEL);
   pl_ir_function *function = pl_ir_function_add(flat, "flat");
   if (function == NULL) return pl_fail_memory(error, "the program of an ONNX graph");
