@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "search/method/method_space.h"
-#include "search/method/placement.h"
+#include "search/method/placement_descent.h"
 #include "search/method/placement_score.h"
 #include "workloads/cost/op_cost.h"
 #include "workloads/lower/block_program.h"
 
-enum { MOST_TABLES = 1024, MOST_DESCENT_SCORES = 512, KEPT = 4, SCORE_WORK = 1 << 24 };
+enum { MOST_TABLES = 1024, MOST_DESCENT_SCORES = 2048, SCORE_WORK = 1 << 24 };
 
 typedef pl_placement_entry entry;
 
@@ -96,24 +96,6 @@ static pl_code find_shapes(placing *own, pl_error *error) {
 
 /* ---- step 2 ---- */
 
-typedef struct ranked {
-  pl_placement_table table;
-  double estimate_s;
-} ranked;
-
-typedef struct ranking {
-  ranked best[KEPT];
-  uint32_t n;
-} best_tables;
-
-static void rank_table(best_tables *r, pl_placement_table table, double estimate_s) {
-  if (!(estimate_s < (double)INFINITY)) return;
-  uint32_t at = r->n < KEPT ? r->n++ : KEPT;
-  for (; at > 0 && estimate_s < r->best[at - 1].estimate_s; at--)
-    if (at < KEPT) r->best[at] = r->best[at - 1];
-  if (at < KEPT) r->best[at] = (ranked){table, estimate_s};
-}
-
 /* The strategy on the table; *estimate_s as pl_placement_score says. */
 static pl_code score_table(placing *own, const pl_placement_table *table, pl_strategy *strategy, double *estimate_s,
                            pl_error *error) {
@@ -125,77 +107,52 @@ static pl_code score_table(placing *own, const pl_placement_table *table, pl_str
   return pl_placement_score(own->problem, strategy, own->arena, estimate_s, error);
 }
 
-/* Moves one cell of stage `a` from pool p to q, which has room for it or gets it from stage `b`. False: no such move.
- */
-static bool exchange(const placing *own, const shape *s, uint16_t *cells, int32_t a, int32_t b, uint32_t p,
-                     uint32_t q) {
-  uint32_t n = own->pools.n_pools, used = 0;
-  if (p == q || cells[(uint32_t)a * n + p] == 0) return false;
-  for (int32_t stage = 0; stage < s->pp; stage++)
-    used += cells[(uint32_t)stage * n + q];
-  bool has_room = used < own->pools.pools[q].n / (uint32_t)(s->cp * s->tmp);
-  if (b == a ? !has_room : b < a || cells[(uint32_t)b * n + q] == 0) return false;
-  cells[(uint32_t)a * n + p]--;
-  cells[(uint32_t)a * n + q]++;
-  if (b == a) return true;
-  cells[(uint32_t)b * n + q]--;
-  cells[(uint32_t)b * n + p]++;
-  return true;
-}
+typedef struct scored_shape {
+  placing *own;
+  const pl_strategy *strategy; /* of the shape */
+} scored_shape;
 
-/* First improvement over all exchanges, again and again. */
-static pl_code descend(placing *own, const shape *s, const pl_strategy *strategy, uint64_t until, best_tables *r,
-                       pl_error *error) {
-  uint32_t n = own->pools.n_pools;
-  size_t size = (size_t)s->pp * n;
-  bool gains = r->n > 0 && n > 0;
-  while (gains) {
-    gains = false;
-    const ranked start = r->best[0];
-    for (int32_t a = 0; a < s->pp && !gains; a++)
-      for (int32_t b = a; b < s->pp && !gains; b++)
-        for (uint32_t pq = 0; pq < n * n && !gains; pq++) {
-          pl_arena_mark mark = pl_arena_mark_here(own->arena);
-          uint16_t *cells = PL_TAKE(own->arena, uint16_t, size);
-          if (cells == NULL) return pl_fail_memory(error, "the placements");
-          memcpy(cells, start.table.cells, size * sizeof *cells);
-          bool moves = exchange(own, s, cells, a, b, pq / n, pq % n);
-          if (moves && own->left <= until) return PL_OK;
-          pl_strategy moved = *strategy;
-          double estimate_s = (double)INFINITY;
-          if (moves) PL_TRY(score_table(own, &(pl_placement_table){cells}, &moved, &estimate_s, error));
-          gains = estimate_s < start.estimate_s;
-          if (gains) rank_table(r, (pl_placement_table){cells}, estimate_s);
-          if (!gains) pl_arena_release_to(own->arena, mark);
-        }
-  }
-  return PL_OK;
+static pl_code score_for_descent(void *context, const pl_placement_table *table, double *estimate_s, pl_error *error) {
+  const scored_shape *scored = context;
+  pl_strategy placed = *scored->strategy;
+  pl_arena_mark mark = pl_arena_mark_here(scored->own->arena);
+  pl_code code = score_table(scored->own, table, &placed, estimate_s, error);
+  pl_arena_release_to(scored->own->arena, mark);
+  return code;
 }
 
 /* With at most `most` scores. */
-static pl_code rank_tables(placing *own, const shape *s, uint64_t most, best_tables *r, pl_error *error) {
+static pl_code rank_tables(placing *own, const shape *s, uint64_t most, pl_best_tables *r, pl_error *error) {
   pl_placement_tables tables;
   const pl_strategy strategy = own->entries[s->best].strategy;
   PL_TRY(pl_placement_tables_take(&own->pools, (uint32_t)s->pp, (uint32_t)s->dp, (uint32_t)(s->cp * s->tmp),
                                   (uint32_t)(most < MOST_TABLES ? most : MOST_TABLES), own->arena, &tables, error));
   uint64_t rest = most - tables.n < MOST_DESCENT_SCORES ? most - tables.n : MOST_DESCENT_SCORES;
-  uint64_t until = own->left - tables.n - rest;
   for (uint32_t i = 0; i < tables.n; i++) {
     pl_arena_mark mark = pl_arena_mark_here(own->arena);
     pl_strategy placed = strategy;
     double estimate_s;
     PL_TRY(score_table(own, &tables.tables[i], &placed, &estimate_s, error));
-    rank_table(r, tables.tables[i], estimate_s);
+    pl_best_tables_rank(r, tables.tables[i], estimate_s);
     pl_arena_release_to(own->arena, mark);
   }
-  return tables.complete ? PL_OK : descend(own, s, &strategy, until, r, error);
+  scored_shape scored = {own, &strategy};
+  pl_table_descent descent = {.pools = &own->pools,
+                              .n_stages = (uint32_t)s->pp,
+                              .n_replicas = (uint32_t)s->dp,
+                              .cell_devices = (uint32_t)(s->cp * s->tmp),
+                              .arena = own->arena,
+                              .left = rest,
+                              .score = score_for_descent,
+                              .context = &scored};
+  return tables.complete ? PL_OK : pl_table_descend(&descent, r, error);
 }
 
 /* With all candidates of the shape, whose entries of step 1 are the first `n_orders`. */
 static pl_code score_shape(placing *own, const shape *s, uint32_t n_orders, pl_error *error) {
-  best_tables r = {.n = 0};
+  pl_best_tables r = {.cells = (size_t)s->pp * own->pools.n_pools};
   PL_TRY(rank_tables(own, s, own->left / 2, &r, error));
-  for (uint32_t e = 0; e < n_orders && own->left > KEPT; e++) {
+  for (uint32_t e = 0; e < n_orders && own->left > PL_TABLES_KEPT; e++) {
     if (!has_shape(s, &own->entries[e].strategy)) continue;
     for (uint32_t i = 0; i < r.n; i++) {
       pl_strategy placed = own->entries[e].strategy;
@@ -246,7 +203,7 @@ static pl_code rank(placing *own, pl_error *error) {
   PL_TRY(find_shapes(own, error));
   uint32_t n_orders = own->n_entries;
   if (own->n_shapes > 0) qsort_r(own->shapes, own->n_shapes, sizeof *own->shapes, by_best, own->entries);
-  for (uint32_t s = 0; s < own->n_shapes && own->left > KEPT && !is_uniform(own); s++)
+  for (uint32_t s = 0; s < own->n_shapes && own->left > PL_TABLES_KEPT && !is_uniform(own); s++)
     PL_TRY(score_shape(own, &own->shapes[s], n_orders, error));
   if (own->n_entries > 0) qsort(own->entries, own->n_entries, sizeof *own->entries, by_estimate);
   return PL_OK;

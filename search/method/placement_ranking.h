@@ -3,8 +3,8 @@
  *
  *   1. Every candidate of the space is scored as the orders place it.
  *   2. For every shape (pp, dp, cp, tmp) the tables of placements (search/method/placement.h) are scored with the
- * shape's best candidate: all of them up to MOST_TABLES, else those and what a descent over exchanges of cells finds
- * from the best of them. The KEPT best ones are scored with the shape's other candidates.
+ * shape's best candidate: all of them up to MOST_TABLES, else those and what local search finds
+ * (search/method/placement_descent.h). The PL_TABLES_KEPT best ones are scored with the shape's other candidates.
  *
  * A score costs about the square of the devices (0.3 ms for 16 of them), so that all of them together are limited to
  * SCORE_WORK devices squared: half for step 1 (every so-manieth candidate where they are too many), the rest for the
