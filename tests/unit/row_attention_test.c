@@ -61,6 +61,29 @@ static void test_launchers(void **state) {
   expect_on("H100", "NeMo 1.17", PL_ATTENTION_ANY);
 }
 
+/* On Blackwell Transformer Engine had no kernel for heads of two sizes until the containers of July 2025. */
+static void test_latent(void **state) {
+  (void)state;
+  static const struct {
+    const char *gpu, *model, *notes;
+    bool fused;
+  } cases[] = {{"GB200", "Deepseek V3", "recipe of NeMo v2.3.0 (container 25.04)", false},
+               {"B200-SXM", "Kimi_K2", "container 25.06.01", false},
+               {"GB200", "Deepseek V3", "container 25.07", true},
+               {"GB200", "Deepseek V3", "container 26.02", true},
+               {"GB200", "Deepseek V3", "containers", true},
+               {"GB200", "DeepSeek 67B", "container 25.04", true},
+               {"GB200", "Llama3.1 405b", "container 25.04", true},
+               {"H100-80GB-SXM", "Deepseek V3", "container 25.04", true}};
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    const pl_measured_row row = {
+        .gpu = cases[i].gpu, .model = cases[i].model, .framework = "NeMo", .notes = cases[i].notes};
+    pl_framework chosen = pl_framework_ideal;
+    pl_row_choose_attention(&row, &chosen);
+    assert_int_equal(chosen.kernels.flash, cases[i].fused);
+  }
+}
+
 static void test_dispatchers(void **state) {
   (void)state;
   static const struct {
@@ -123,8 +146,9 @@ static void test_determinism(void **state) {
 }
 
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_backends),        cmocka_unit_test(test_engines),
-                                     cmocka_unit_test(test_launchers),       cmocka_unit_test(test_dispatchers),
-                                     cmocka_unit_test(test_narrow_dispatch), cmocka_unit_test(test_determinism)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_backends),    cmocka_unit_test(test_engines),
+                                     cmocka_unit_test(test_launchers),   cmocka_unit_test(test_latent),
+                                     cmocka_unit_test(test_dispatchers), cmocka_unit_test(test_narrow_dispatch),
+                                     cmocka_unit_test(test_determinism)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

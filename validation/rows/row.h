@@ -124,4 +124,10 @@ bool pl_row_mentions(const char *text, const char *word);
 /* Whether `framework` or `notes` mention one of the words; NULL ends them. */
 bool pl_row_says_one_of(const pl_measured_row *row, const char *const *words);
 
+/* FlashAttention in `framework`; "no FlashAttention", "without flash attention" there or in `notes`. */
+bool pl_row_says_flash(const pl_measured_row *row);
+bool pl_row_denies_flash(const pl_measured_row *row);
+
+bool pl_row_is_blackwell(const pl_measured_row *row);
+
 #endif

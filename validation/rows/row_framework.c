@@ -24,28 +24,17 @@ static bool has_flash_hardware(const pl_measured_row *row) {
   return true;
 }
 
-/* Megatron-LM recomputed whole layers until sequence parallelism and selective recomputation came (2022), and
- * FlashAttention after that; selective recomputation is that of an attention that is not fused. Megatron-Core is later
- * than all of it. */
-static bool says_flash(const pl_measured_row *row) {
-  return (pl_row_mentions(row->framework, "FlashAttention") || pl_row_mentions(row->framework, "flash-attn") ||
-          pl_row_mentions(row->framework, "flash attention"));
-}
-
-/* "no FlashAttention", "without flash attention". */
-static bool denies_flash(const pl_measured_row *row) {
-  static const char *const words[] = {"no flash", "without flash", NULL};
-  return pl_row_says_one_of(row, words);
-}
-
 /* PyTorch has fused attention of its own since 2.0 (scaled_dot_product_attention, its release notes), and the models of
  * before write scores, mask, softmax and dropout. */
 static bool predates_torch_2(const pl_measured_row *row) {
-  return pl_row_mentions(row->framework, "PyTorch 1.") && !says_flash(row);
+  return pl_row_mentions(row->framework, "PyTorch 1.") && !pl_row_says_flash(row);
 }
 
+/* Megatron-LM recomputed whole layers until sequence parallelism and selective recomputation came (2022), and
+ * FlashAttention after that; selective recomputation is that of an attention that is not fused. Megatron-Core is later
+ * than all of it. */
 static bool predates_flash(const pl_measured_row *row) {
-  if (says_flash(row) && !denies_flash(row)) return false;
+  if (pl_row_says_flash(row) && !pl_row_denies_flash(row)) return false;
   static const char *const later[] = {"Core", "Bridge", "NeMo"};
   for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
     if (pl_row_mentions(row->framework, later[i])) return false;
@@ -188,7 +177,7 @@ pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
   if (strcmp(habits.framework, "deepspeed") == 0 && stage == 3) habits.framework = "deepspeed-zero3";
   if (pl_row_mentions(row->framework, "TensorFlow") && pl_row_mentions(row->framework, "XLA"))
     habits.framework = "jax-xla";
-  bool old = !has_flash_hardware(row) || denies_flash(row) || predates_torch_2(row) ||
+  bool old = !has_flash_hardware(row) || pl_row_denies_flash(row) || predates_torch_2(row) ||
              (pl_row_mentions(row->framework, "Megatron") && predates_flash(row));
   if (old) habits.no_flash = true;
   habits.picks_masked = picks_masked(row);
@@ -209,63 +198,6 @@ pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
     habits.sequence_parallel = false;
   }
   return habits;
-}
-
-/* Transformer Engine took FlashAttention's first generation until 0.11, whose pull request 329 brought the second, and
- * cuDNN's kernel on Hopper from 1.2 on (its release notes). The version stands behind its name in `framework`. */
-static bool kernel_of_engine(const pl_measured_row *row, int *kernel) {
-  const char *at = strcasestr(row->framework, "Transformer Engine ");
-  int major, minor;
-  if (at == NULL || sscanf(at + strlen("Transformer Engine "), "%d.%d", &major, &minor) != 2) return false;
-  bool is_first = major == 0 && minor < 11, is_second = major == 0 || (major == 1 && minor < 2);
-  *kernel = is_first ? PL_ATTENTION_FLASH1 : is_second ? PL_ATTENTION_FLASH2 : PL_ATTENTION_CUDNN;
-  return true;
-}
-
-/* NVIDIA's launcher of NeMo 24.01 to 24.07 turns cuDNN's attention off ("until we've tested it more": NVTE_FUSED_ATTN:
- * 0 in launcher_scripts/conf/config.yaml of NVIDIA/NeMo-Framework-Launcher at these tags, from 562dcb4511a2 to
- * 04b8d0980989), which leaves FlashAttention 2. */
-static bool turns_cudnn_off(const pl_measured_row *row) {
-  const char *at = strcasestr(row->framework, "NeMo ");
-  int year, month;
-  if (at == NULL || sscanf(at + strlen("NeMo "), "%2d.%2d", &year, &month) != 2) return false;
-  return year == 24 && month >= 1 && month <= 7;
-}
-
-static bool is_hopper(const pl_measured_row *row) {
-  return pl_row_mentions(row->gpu, "H100") || pl_row_mentions(row->gpu, "H200") || pl_row_mentions(row->gpu, "H800");
-}
-
-static bool is_blackwell(const pl_measured_row *row) {
-  return pl_row_mentions(row->gpu, "B200") || pl_row_mentions(row->gpu, "B300");
-}
-
-/* A row that says FlashAttention has it, on GPUs that can, also where the profile's software did not yet. The
- * memory-efficient kernel is counted as FlashAttention's first generation, whose algorithm it has. */
-void pl_row_choose_attention(const pl_measured_row *row, pl_framework *framework) {
-  static const struct {
-    const char *word;
-    pl_attention_kernel kernel;
-  } backends[] = {{"CUDNN_ATTENTION", PL_ATTENTION_CUDNN},
-                  {"FLASH_ATTENTION", PL_ATTENTION_FLASH2},
-                  {"EFFICIENT_ATTENTION", PL_ATTENTION_FLASH1}};
-  for (size_t i = 0; i < sizeof backends / sizeof backends[0]; i++)
-    if (pl_row_mentions(row->framework, backends[i].word)) {
-      framework->kernels.flash = true;
-      framework->kernels.attention_kernel = (int)backends[i].kernel;
-      return;
-    }
-  int kernel;
-  if (is_hopper(row) && kernel_of_engine(row, &kernel)) {
-    framework->kernels.attention_kernel = kernel;
-    return;
-  }
-  if (turns_cudnn_off(row)) framework->kernels.attention_kernel = (int)PL_ATTENTION_FLASH2;
-  if (strcmp(framework->name, "torchtitan") == 0 && is_blackwell(row))
-    framework->kernels.attention_kernel = (int)PL_ATTENTION_CUDNN; /* torchtitan/models/attention.py since 2025 */
-  if (framework->kernels.flash || !says_flash(row) || denies_flash(row)) return;
-  framework->kernels.flash = true;
-  framework->kernels.attention_kernel = (int)PL_ATTENTION_FLASH2;
 }
 
 /* Only for profiles of PyTorch's own ops: others fuse by hand. Compiled: norms, rotary, gated activations and additions
@@ -312,7 +244,7 @@ static void choose_optimizer(const pl_measured_row *row, pl_framework *framework
  * _do_optimizer_sanity_check); fp32 sums beside them are its BF16_Optimizer's, which Megatron-DeepSpeed has in its
  * pipelines, and had in all it ran before FlashAttention. */
 static void choose_gradients(const pl_measured_row *row, pl_framework *framework) {
-  if (strcmp(framework->name, "megatron-deepspeed") != 0 || row->pp > 1 || !says_flash(row)) return;
+  if (strcmp(framework->name, "megatron-deepspeed") != 0 || row->pp > 1 || !pl_row_says_flash(row)) return;
   framework->gradients.gradient_dtype = PL_DTYPE_BF16;
   framework->gradients.keeps_16bit_gradients = framework->gradients.holds_16bit_gradients = false;
 }
@@ -466,7 +398,7 @@ void pl_row_choose_determinism(const pl_measured_row *row, const pl_row_habits *
   bool has_cudnn = false;
   for (size_t i = 0; i < sizeof hopper / sizeof hopper[0]; i++)
     has_cudnn = has_cudnn || pl_row_mentions(row->gpu, hopper[i]);
-  has_cudnn = has_cudnn || (!habits->dropout && is_blackwell(row));
+  has_cudnn = has_cudnn || (!habits->dropout && pl_row_is_blackwell(row));
   if (!has_cudnn) framework->kernels.attention_kernel = (int)PL_ATTENTION_FLASH2;
 }
 
