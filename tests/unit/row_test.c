@@ -194,12 +194,23 @@ static void machines(void **state) {
 /* Software that nobody here has heard of is known by what it does. */
 static void unknown_software(void **state) {
   (void)state;
-  pl_cases cases = express("f,GPT,16,1536,,16,,2048,51200,A100,8,8,,FooTrain,bf16,2-matrix,2,2,,2,,,,2,32,full,1,,,,\n"
-                           "f,GPT,16,1536,,16,,2048,51200,A100,8,8,,FooTrain,bf16,2-matrix,1,1,,8,,,3,2,32,full,1,,,,\n"
-                           "f,GPT,16,1536,,16,,2048,51200,A100,8,8,,,bf16,2-matrix,1,1,,8,,,,2,32,full,1,,,,\n");
-  assert_string_equal(cases.cases[0].framework.name, "megatron-core");
+  pl_cases cases =
+      express("f,GPT,16,1536,,16,,2048,51200,A100,8,8,,FooTrain,bf16,2-matrix,2,2,,2,,,,2,32,full,1,,,,\n"
+              "f,GPT,16,1536,,16,,2048,51200,A100,8,8,,FooTrain,bf16,2-matrix,1,1,,8,,,3,2,32,full,1,,,,\n"
+              "f,GPT,16,1536,,16,,2048,51200,A100,8,8,,,bf16,2-matrix,1,1,,8,,,,2,32,full,1,,,,\n"
+              "f,GPT,16,1536,,16,,2048,51200,A100,8,8,,,bf16,2-matrix,2,2,,2,,,,2,32,full,1,,,,\n"
+              "f,GPT,16,1536,,16,,2048,51200,A100,8,8,,FooTrain (Transformer Engine),bf16,2-matrix,1,4,,2,,"
+              ",,2,32,full,1,,,,\n"
+              "f,GPT,16,1536,,16,,2048,51200,A100,8,8,,FooTrain (compile),bf16,2-matrix,2,2,,2,,,,2,32,full,1,"
+              ",,,\n");
+  assert_string_equal(cases.cases[0].framework.name, "torch-own");
+  assert_false(cases.cases[0].framework.kernels.fuses_residual);
   assert_string_equal(cases.cases[1].framework.name, "torch-fsdp");
   assert_string_equal(cases.cases[2].framework.name, "torch-ddp");
+  assert_string_equal(cases.cases[3].framework.name, "megatron-core");
+  assert_string_equal(cases.cases[4].framework.name, "megatron-core");
+  assert_string_equal(cases.cases[5].framework.name, "torch-own");
+  assert_true(cases.cases[5].framework.kernels.fuses_residual);
 }
 
 /* Blank cells of other tools, words for recomputation and types, the data-parallel degree that is left over. */

@@ -112,11 +112,14 @@ static const struct {
     {"DeepSpeed", {.framework = "deepspeed"}}, /* around models that are not Megatron's */
 };
 
-/* Software that no row of the table names: what a row does says what it can be. Tensor groups and pipelines are
- * Megatron's ways, sharded parameters FSDP's. */
+/* Software that no row of the table names. What a row does says what it can be: sharded parameters are FSDP's ways,
+ * tensor groups and pipelines Megatron's where nothing is said, and somebody's own where a name is that is not known:
+ * Megatron's and Transformer Engine's fused kernels come with these. */
 static pl_row_habits habits_of_others(const pl_measured_row *row) {
-  if (row->tp > 1 || row->pp > 1)
-    return (pl_row_habits){.framework = "megatron-core", .sequence_parallel = row->tp > 1};
+  if (row->tp > 1 || row->pp > 1) {
+    bool is_own = row->framework[0] != '\0' && !pl_row_mentions(row->framework, "Transformer Engine");
+    return (pl_row_habits){.framework = is_own ? "torch-own" : "megatron-core", .sequence_parallel = row->tp > 1};
+  }
   bool sharded = row->zero_stage == 3 || pl_row_mentions(row->fsdp, "FULL") || pl_row_mentions(row->fsdp, "FSDP");
   return (pl_row_habits){.framework = sharded ? "torch-fsdp" : "torch-ddp"};
 }
@@ -204,7 +207,7 @@ pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
  * are one kernel each with their neighbours, and the host launches few. Eager: none of that, and the host as in
  * torch-fsdp.json. */
 static void choose_compilation(const pl_measured_row *row, pl_framework *framework) {
-  static const char *const native[] = {"torch-ddp", "torch-fsdp", "torchtitan", "torchtune", "fms-fsdp"};
+  static const char *const native[] = {"torch-ddp", "torch-fsdp", "torchtitan", "torchtune", "fms-fsdp", "torch-own"};
   bool is_native = false;
   for (size_t i = 0; i < sizeof native / sizeof native[0]; i++)
     is_native = is_native || strcmp(framework->name, native[i]) == 0;
