@@ -89,6 +89,10 @@ static void print_text(FILE *stream, const summary *s) {
     fprintf(stream, "  first failure, candidate %u: %s\n", s->outcome->first_failed, s->outcome->first_message);
   print_best(stream, s);
   if (s->counts.best != UINT32_MAX) pl_remaining_rows_print(stream, s->evaluation, &s->best, 1);
+  if (s->evaluation->options->residuals == NULL)
+    fputs("              no 80 % interval of the rows: at a site it takes seven more simulations of each, which "
+          "'simulate --site'\n              does of one strategy\n",
+          stream);
   fprintf(stream, "results       %s\n", s->path);
 }
 

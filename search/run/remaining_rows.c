@@ -28,6 +28,18 @@ void pl_remaining_rows_note(FILE *stream) {
       stream);
 }
 
+static void print_stranger(FILE *stream, const pl_evaluation *evaluation) {
+  char text[PL_STRANGE_TEXT_BYTES];
+  const pl_site_remains *remains = evaluation->options->remains;
+  const char *const name[PL_SITE_NAMES] = {evaluation->cluster->profiles[0].name,
+                                           pl_framework_or_ideal(evaluation->job->framework)->name,
+                                           pl_configuration_precision(evaluation->job)};
+  if (pl_remains_strange(remains, name, text)[0] != '\0')
+    fprintf(stream, "              not of the site: %s; %s\n", text,
+            remains->is_elsewhere ? "figures are what sites of one owner share"
+                                  : "its figures act all the same (a file of before: calibrate --runs)");
+}
+
 void pl_remaining_rows_print(FILE *stream, const pl_evaluation *evaluation, const pl_result_row *rows, uint32_t n) {
   char text[PL_REMAINING_TEXT_BYTES];
   const pl_site_remains *remains = evaluation->options->remains;
@@ -35,6 +47,7 @@ void pl_remaining_rows_print(FILE *stream, const pl_evaluation *evaluation, cons
   if (!is_moved(evaluation)) {
     fputs("site          by its figures alone: what they leave at its runs is known of strategies of transformers\n",
           stream);
+    print_stranger(stream, evaluation);
     return;
   }
   pl_remaining one = pl_remaining_of_row(evaluation, &rows[0]);
@@ -46,6 +59,7 @@ void pl_remaining_rows_print(FILE *stream, const pl_evaluation *evaluation, cons
     high = fmax(high, one.mean);
   }
   if (n > 1) fprintf(stream, "              of the %" PRIu32 " here it is x%.3f to x%.3f\n", n, exp(low), exp(high));
+  print_stranger(stream, evaluation);
 }
 
 void pl_remaining_rows_json(pl_json *json, const pl_evaluation *evaluation, const pl_result_row *row) {

@@ -70,7 +70,7 @@ job=(--platform amp-homogeneous --model gpt2-345m --gbs 64)
   awk -v a="$with" -v b="$without" 'BEGIN { exit !(a > 1.05 * b) }' || { echo "$with, $without"; return 1; }
   found=$("$PACELINE" search "${job[@]}" --pp 2 --dp 4 --tmp 2 --mbs 1 --schedule 1f1b --sp off --zero 0 --recompute none --overlap on --assign uniform --site "$SITE" --json | jq '.best[0].iter_time_s // .top[0].iter_time_s')
   [ "$found" = "$with" ] || { echo "$found, $with"; return 1; }
-  jq '.figures |= map_values(if has("factor") then .factor = 1 else .seconds = 0 end) | .memory.bytes = 0 | .remains.runs[].factor = 1' "$SITE" >"$BATS_TEST_TMPDIR/none.json"
+  jq '(.figures, .elsewhere.figures) |= map_values(if has("factor") then .factor = 1 else .seconds = 0 end) | .memory.bytes = 0 | .remains.runs[].factor = 1' "$SITE" >"$BATS_TEST_TMPDIR/none.json"
   same=$("$PACELINE" simulate "${job[@]}" --strategy pp=2,dp=4,tmp=2,mbs=1 --site "$BATS_TEST_TMPDIR/none.json" --json | jq .iter_time_s)
   [ "$same" = "$without" ]
 }
@@ -89,7 +89,7 @@ job=(--platform amp-homogeneous --model gpt2-345m --gbs 64)
   jq -en --argjson a "$with" --argjson b "$without" --argjson f "$told" '$a / $b / $f - 1 | fabs < 1e-9'
   run -0 "$PACELINE" explain "${job[@]}" "${like[@]}" --site "$SITE"
   [[ $output == *"of it the site   x"*"80 %: "*"3 runs"*"no physics"* ]]
-  jq '(.remains.runs | map(.pp == 4 and .tmp == 1) | index(true)) as $i | .remains.runs |= [.[$i] | .with_runs |= [.[$i]]]' "$SITE" >"$BATS_TEST_TMPDIR/one.json"
+  jq '(.remains.runs | map(.pp == 4 and .tmp == 1) | index(true)) as $i | .remains.runs |= [.[$i] | .with_runs |= [.[$i]]] | .elsewhere.with_runs |= [.[$i]]' "$SITE" >"$BATS_TEST_TMPDIR/one.json"
   run -0 "$PACELINE" explain "${job[@]}" "${like[@]}" --site "$BATS_TEST_TMPDIR/one.json"
   [[ $output == *" at the site's 1 run, which is alike by "* ]]
   # stages, stragglers and comparisons are of the moved time
@@ -106,16 +106,39 @@ job=(--platform amp-homogeneous --model gpt2-345m --gbs 64)
   jq -en --argjson r "$far" '($r.factor - 1 | fabs) < 0.01 and $r.likeness < 0.1' || { echo "$far"; return 1; }
 }
 
-@test "a site that has no run of the GPU, the software or the precision says so" {
+@test "on a GPU, in software or precision that are not the site's: half of its figures, more doubt, and said" {
   run -0 "$PACELINE" simulate "${job[@]}" --strategy pp=4,dp=4,tmp=1,mbs=1 --framework megatron-lm-1.1.5 --site "$SITE"
   [[ $output != *"not of the site"* ]] || { echo "$output"; return 1; }
   run -0 "$PACELINE" simulate "${job[@]}" --strategy pp=4,dp=4,tmp=1,mbs=1 --framework nemo --site "$SITE"
-  [[ $output == *"not of the site  software nemo: none of its runs has it, and its figures act all the same"* ]]
+  [[ $output == *"not of the site  software nemo: figures are what sites of one owner share, and the interval has the doubt of the rest"* ]]
   for as in "" --as-program; do
     # shellcheck disable=SC2086
     run -0 "$PACELINE" simulate --platform dgx-h100 --model gpt2-345m --gbs 64 --dtype bf16 --strategy pp=1,dp=8,tmp=1,mbs=1 --framework nemo --site "$SITE" $as
-    [[ $output == *"not of the site  gpu H100-SXM5-80GB, software nemo, precision bf16: none"* ]] || { echo "$output"; return 1; }
+    [[ $output == *"not of the site  gpu H100-SXM5-80GB, software nemo, precision bf16: figures"* ]] || { echo "$output"; return 1; }
   done
+  run -0 "$PACELINE" sweep "${job[@]}" --framework nemo --pp 2 --mbs 1 --site "$SITE" -o "$BATS_TEST_TMPDIR/else.h5"
+  [[ $output == *"not of the site: software nemo; figures are what"*"no 80 % interval of the rows"* ]]
+  # nearer to what is known of any site, with more doubt, by what owners' sites share
+  jq -e --slurpfile any workloads/sites.json '. as $s | .figures | keys_unsorted | map(select(. != "step")) | all(. as $f
+    | ($s.figures[$f].factor | log) as $own | ($s.elsewhere.figures[$f].factor | log) as $there | ($any[0].figures[$f].factor | log) as $prior
+    | $there - $prior - $any[0].shared * ($own - $prior) | fabs < 1e-9)' "$SITE"
+  jq -e '. as $s | [range(7)] | all($s.elsewhere.covariance[.][.] >= $s.covariance[.][.])' "$SITE"
+  # the figures of `elsewhere`, and nothing else, act there: programs, validate and what is simulated alike
+  jq '.elsewhere.figures.step.seconds = 1' "$SITE" >"$BATS_TEST_TMPDIR/slow.json"
+  for as in "" --as-program; do
+    # shellcheck disable=SC2086
+    slow=$("$PACELINE" simulate "${job[@]}" --strategy pp=4,dp=4,tmp=1,mbs=1 --framework nemo --site "$BATS_TEST_TMPDIR/slow.json" --json $as | jq .iter_time_s)
+    jq -en --argjson t "$slow" '$t > 1.5' || { echo "$slow"; return 1; }
+  done
+  { head -1 $TABLE && sed -n '5p' $TABLE && sed -n '5s/,fp16,/,fp32,/p' $TABLE; } >"$BATS_TEST_TMPDIR/mixed.csv"
+  for site in "$SITE" "$BATS_TEST_TMPDIR/slow.json"; do
+    "$PACELINE" validate "$BATS_TEST_TMPDIR/mixed.csv" --site "$site" --csv "$BATS_TEST_TMPDIR/rows.csv" --force >/dev/null
+    cut -d, -f1-60 "$BATS_TEST_TMPDIR/rows.csv" | python3 -c 'import csv, sys; print(*(r["predicted_s"] for r in csv.DictReader(sys.stdin)))'
+  done | xargs | { read -r own other own_slow other_slow && jq -en "$own == $own_slow and $other_slow > $other + 0.9"; }
+  # a file of before has its figures act
+  jq 'del(.elsewhere)' "$SITE" >"$BATS_TEST_TMPDIR/before.json"
+  run -0 "$PACELINE" simulate "${job[@]}" --strategy pp=4,dp=4,tmp=1,mbs=1 --framework nemo --site "$BATS_TEST_TMPDIR/before.json"
+  [[ $output == *"not of the site  software nemo: its figures act all the same, and the interval does not know"* ]]
 }
 
 @test "what the figures leave in a search: proven best is the exhaustive one, and said; a sweep too" {
@@ -151,7 +174,7 @@ near() {
 program_job=(--platform dgx-h100:1 --model llama-3.1-8b --gbs 16 --seq 2048)
 
 @test "programs at a site take as long as their tuples, with the same intervals" {
-  jq '.figures.step.seconds = 0.05' "$SITE" >"$BATS_TEST_TMPDIR/step.json"
+  jq '(.figures, .elsewhere.figures).step.seconds = 0.05' "$SITE" >"$BATS_TEST_TMPDIR/step.json"
   site=(--site "$BATS_TEST_TMPDIR/step.json") tuple="pp=4,dp=2,tmp=1,mbs=1"
   words=$(times simulate "${program_job[@]}" --strategy $tuple "${site[@]}")
   without=$(times simulate "${program_job[@]}" --strategy $tuple)
@@ -169,7 +192,7 @@ program_job=(--platform dgx-h100:1 --model llama-3.1-8b --gbs 16 --seq 2048)
 }
 
 @test "a sweep of programs at a site has the times of simulate" {
-  jq '.figures.step.seconds = 0.05' "$SITE" >"$BATS_TEST_TMPDIR/step.json"
+  jq '(.figures, .elsewhere.figures).step.seconds = 0.05' "$SITE" >"$BATS_TEST_TMPDIR/step.json"
   "$PACELINE" sweep "${program_job[@]}" --pp 4 --dp 2 --tmp 1 --mbs 1 --schedule 1f1b,dualpipe --sp off --zero 0 --recompute none --overlap on --assign uniform --site "$BATS_TEST_TMPDIR/step.json" -o "$BATS_TEST_TMPDIR/s.h5" >/dev/null
   "$PACELINE" show "$BATS_TEST_TMPDIR/s.h5" --where 'schedule=="1f1b"' --json >"$BATS_TEST_TMPDIR/rows.json"
   swept=$(jq '[.. | .iter_time_s? // empty][0]' "$BATS_TEST_TMPDIR/rows.json")
@@ -218,6 +241,10 @@ program_job=(--platform dgx-h100:1 --model llama-3.1-8b --gbs 16 --seq 2048)
   refused "the column" calibrate --sites "$RUNS"
   refused "add --csv FILE" validate $TABLE --sensitivities
   refused "SimGrid has the platform file's figures only" simulate "${job[@]}" --strategy pp=2,dp=4,tmp=2,mbs=1 --site "$SITE" --network simgrid
+  jq '.elsewhere.with_runs |= .[1:]' "$SITE" >"$BATS_TEST_TMPDIR/fewer.json"
+  refused "'with_runs' must be a list of 3 lists" simulate "${job[@]}" --strategy pp=2,dp=4,tmp=2,mbs=1 --site "$BATS_TEST_TMPDIR/fewer.json"
+  jq '.elsewhere.figures.memory.factor = -1' "$SITE" >"$BATS_TEST_TMPDIR/negative.json"
+  refused "factor is -1: it must lie between" simulate "${job[@]}" --strategy pp=2,dp=4,tmp=2,mbs=1 --site "$BATS_TEST_TMPDIR/negative.json"
   echo '{}' >"$BATS_TEST_TMPDIR/empty.json"
   refused "empty.json:1:1" simulate "${job[@]}" --strategy pp=2,dp=4,tmp=2,mbs=1 --site "$BATS_TEST_TMPDIR/empty.json"
 }

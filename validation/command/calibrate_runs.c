@@ -32,7 +32,7 @@ typedef struct session {
   pl_csv known;
   pl_cases cases;
   pl_case_options run;
-  pl_site prior, site;
+  pl_site prior, site, elsewhere;
   double *first_s, *first_bytes; /* of each case, without a site */
   uint32_t *parts, n_parts;      /* the site of each case, 0 is the one that is written; the others are its relatives */
   pl_site_run *runs;             /* of the cases that are learnt from */
@@ -187,6 +187,7 @@ static pl_code learn_times(session *own) {
   pl_site_knowledge *knowledge;
   PL_TRY(pl_site_learn(&own->prior, own->list, own->n_learnt, &own->arena, &knowledge, own->error));
   PL_TRY(pl_site_posterior(knowledge, 0, &own->arena, &own->site, own->error));
+  PL_TRY(pl_site_posterior(knowledge, UINT32_MAX, &own->arena, &own->elsewhere, own->error));
   own->site.shared = own->site.degrees = 0;
   own->site.memory_bytes = before.memory_bytes;
   own->site.memory_sd_bytes = before.memory_sd_bytes;
@@ -242,7 +243,8 @@ static pl_code learn(session *own) {
     PL_TRY(simulate(own));
     if (moved_by(&before, &own->site) < SETTLED) break;
   }
-  return PL_OK;
+  own->site.elsewhere = &own->elsewhere;
+  return own->n_parts > 1 ? simulate(own) : PL_OK; /* relatives as they will be predicted */
 }
 
 /* ---- the report ---- */
@@ -285,6 +287,18 @@ static void print_run(const session *own, uint32_t i) {
   if (apart > IMPLAUSIBLE || apart < 1 / IMPLAUSIBLE)
     printf("note: line %u is %.0f times as %s as without the site: is it the time of one step, in seconds?\n",
            c->row->line, fmax(apart, 1 / apart), apart > 1 ? "short" : "long");
+}
+
+/* What acts on a GPU, in software and precision that are not the site's. */
+static void print_elsewhere(const session *own) {
+  printf("on another GPU, in other software or precision:");
+  for (int i = 0; i < PL_SITE_COUNT; i++) {
+    double half = PL_SITE_HALF * sqrt(own->elsewhere.covariance[i][i]), mean = own->elsewhere.mean[i];
+    if (i == PL_SITE_step)
+      printf(" %s %.3f s (0 to %.3f)\n", pl_site_figure_names[i], fmax(0, mean), fmax(0, mean) + half);
+    else
+      printf(" %s x%.2f (%.2f to %.2f),", pl_site_figure_names[i], exp(mean), exp(mean - half), exp(mean + half));
+  }
 }
 
 static double usual_half(const pl_site *site) {
@@ -332,6 +346,7 @@ static void print(const session *own) {
   printf("figures: time takes this factor, 80 %% interval; before any run of this site; what is left of the doubt\n");
   for (int i = 0; i < PL_SITE_COUNT; i++)
     print_figure(own, i);
+  if (own->n_learnt > 0) print_elsewhere(own);
   printf("memory beside tensors: %+.2f GiB more than without a site (80 %%: +- %.2f, from %u peaks)\n",
          own->site.memory_bytes / (1 << 30), PL_SITE_HALF * own->site.memory_sd_bytes / (1 << 30), own->site.n_peaks);
   printf("scatter of runs around the figures: +- %.1f %% holds 80 %%; before any run +- %.1f %%\n",

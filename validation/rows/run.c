@@ -110,19 +110,24 @@ typedef struct caches {
   pl_block_cache blocks; /* rows of a model often cut it alike */
 } caches;
 
-static pl_code simulate_at_site(const run *r, pl_case *c, const pl_site_view *view, caches *kept, pl_arena *arena,
-                                pl_error *error) {
+/* A platform as the site has it, and as it is elsewhere. */
+typedef struct views {
+  pl_site_view own, elsewhere;
+} views;
+
+/* `site` acts on the case, `view` is the platform there; NULL: without one. */
+static pl_code simulate_at_site(const run *r, pl_case *c, const pl_site *site, const pl_site_view *view, caches *kept,
+                                pl_arena *arena, pl_error *error) {
   const pl_cluster *cluster = view->cluster;
   c->remains_factor = 1;
   pl_simulate_options options = PL_SIMULATE_OPTIONS_DEFAULT;
   options.cache = &kept->topology;
-  options.blocks = r->options->site == NULL ? &kept->blocks : NULL; /* it knows frameworks by address */
+  options.blocks = site == NULL ? &kept->blocks : NULL; /* it knows frameworks by address */
   options.collective_profile = view->collectives;
   options.network = r->options->network;
   options.no_overlap_factor = r->options->no_overlap_factor;
   options.residuals = r->options->residuals;
-  if (r->options->site != NULL && r->options->site->remains != NULL && r->options->site->remains->n > 0)
-    options.remains = r->options->site->remains;
+  if (site != NULL && site->remains != NULL && site->remains->n > 0) options.remains = site->remains;
   pl_vary_value stated[STATED_MAX];
   pl_vary_grid grid = {.n_axes = 0};
   if (stated_figures(c, cluster, stated, &grid) > 0) {
@@ -145,22 +150,26 @@ static pl_code simulate_at_site(const run *r, pl_case *c, const pl_site_view *vi
   if (!r->options->sensitivities) return PL_OK;
   PL_TRY(pl_site_sensitivities_take(cluster, c->model, &c->job, &strategy, &options,
                                     c->result.iter_time_s / report.remains_factor, arena, c->sensitivity, error));
-  if (r->options->site == NULL) return PL_OK;
+  if (site == NULL) return PL_OK;
   const pl_configuration at =
       pl_configuration_of(cluster->profiles[0].name, pl_configuration_size(c->model, c->job.seq), &c->job, &strategy);
-  const pl_remaining remaining = pl_remaining_at(r->options->site->remains, &at);
-  c->interval = pl_site_interval(r->options->site, c->sensitivity, &remaining, c->result.iter_time_s);
+  const pl_remaining remaining = pl_remaining_at(site->remains, &at);
+  c->interval = pl_site_interval(site, c->sensitivity, &remaining, c->result.iter_time_s);
   return PL_OK;
 }
 
-static pl_code simulate(const run *r, pl_case *c, const pl_site_view *view, caches *kept, pl_arena *arena,
+static pl_code simulate(const run *r, pl_case *c, const views *platform, caches *kept, pl_arena *arena,
                         pl_error *error) {
   pl_arena_reset(arena);
-  if (r->options->site == NULL) return simulate_at_site(r, c, view, kept, arena, error);
+  if (r->options->site == NULL) return simulate_at_site(r, c, NULL, &platform->own, kept, arena, error);
   const pl_framework *given = c->job.framework;
-  const pl_framework framework = pl_site_framework(r->options->site, given);
+  const char *const name[PL_SITE_NAMES] = {platform->own.cluster->profiles[0].name, pl_framework_or_ideal(given)->name,
+                                           pl_configuration_precision(&c->job)};
+  const pl_site *site = pl_site_of(r->options->site, name);
+  const pl_framework framework = pl_site_framework(site, given);
   c->job.framework = &framework;
-  pl_code code = simulate_at_site(r, c, view, kept, arena, error);
+  pl_code code = simulate_at_site(r, c, site, site == r->options->site ? &platform->own : &platform->elsewhere, kept,
+                                  arena, error);
   c->job.framework = given;
   return code;
 }
@@ -180,8 +189,8 @@ static void settle(const run *r, pl_case *c, pl_code code, const pl_error *why) 
 
 /* `arenas`: one per thread. */
 static void simulate_all(const run *r, pl_case **some, uint32_t n, uint32_t n_threads, pl_arena *arenas,
-                         const pl_site_view *view) {
-#pragma omp parallel num_threads((int)n_threads) default(none) shared(r, some, n, arenas, view)
+                         const views *platform) {
+#pragma omp parallel num_threads((int)n_threads) default(none) shared(r, some, n, arenas, platform)
   {
     pl_arena *arena = &arenas[omp_get_thread_num()];
     caches kept;
@@ -190,7 +199,7 @@ static void simulate_all(const run *r, pl_case **some, uint32_t n, uint32_t n_th
 #pragma omp for schedule(dynamic, 1)
     for (uint32_t i = 0; i < n; i++) {
       pl_error why = PL_ERROR_INIT;
-      pl_code code = simulate(r, some[i], view, &kept, arena, &why);
+      pl_code code = simulate(r, some[i], platform, &kept, arena, &why);
 #pragma omp critical(pl_validation_settle)
       settle(r, some[i], code, &why);
     }
@@ -291,9 +300,13 @@ static pl_code simulate_piece(void *context, uint32_t index, pl_error *error) {
   pl_platform *platform;
   PL_TRY(load(&r, some[0], index, &platform, error));
   const pl_site none = {.n_runs = 0}, *site = r.options->site != NULL ? r.options->site : &none;
-  pl_site_view view;
-  pl_code code = pl_site_view_take(site, pl_platform_cluster(platform), r.collective_profile, r.arena, &view, error);
-  if (code == PL_OK) simulate_all(&r, some, p->n, own->n_threads, own->arenas, &view);
+  const pl_site *elsewhere = site->elsewhere != NULL ? site->elsewhere : site;
+  const pl_cluster *cluster = pl_platform_cluster(platform);
+  views both;
+  pl_code code = pl_site_view_take(site, cluster, r.collective_profile, r.arena, &both.own, error);
+  if (code == PL_OK)
+    code = pl_site_view_take(elsewhere, cluster, r.collective_profile, r.arena, &both.elsewhere, error);
+  if (code == PL_OK) simulate_all(&r, some, p->n, own->n_threads, own->arenas, &both);
   pl_platform_destroy(platform);
   for (uint32_t i = 0; i < p->n && own->findings != NULL; i++)
     store_finding(some[i], &own->findings[p->first + i]);

@@ -304,11 +304,7 @@ pl_code pl_job_options_adopt_site(pl_job_options *options, pl_arena *arena, pl_e
   if (options->site_path == NULL) return PL_OK;
   if (options->simulate.network == PL_NETWORK_SIMGRID)
     return pl_fail(error, PL_UNSUPPORTED, "--site: SimGrid has the platform file's figures only; use --network flow");
-  PL_TRY(pl_site_load(options->site_path, arena, &options->site, error));
-  options->framework = pl_site_framework(&options->site, options->job.framework);
-  if (options->site.remains != NULL && options->site.remains->n > 0) options->simulate.remains = options->site.remains;
-  options->job.framework = &options->framework;
-  return PL_OK;
+  return pl_site_load(options->site_path, arena, &options->site, error);
 }
 
 pl_code pl_job_options_adopt(pl_job_options *options, const pl_model *model, pl_arena *arena, pl_error *error) {
@@ -325,6 +321,14 @@ pl_code pl_job_options_adopt(pl_job_options *options, const pl_model *model, pl_
 pl_code pl_job_options_visit(pl_job_options *options, const pl_cluster **cluster, pl_arena *arena, pl_error *error) {
   if (options->site_path == NULL) return PL_OK;
   pl_site_view view;
+  bool has_job = options->model_path != NULL || options->model_text != NULL; /* a program by itself has none */
+  const char *const name[PL_SITE_NAMES] = {(*cluster)->profiles[0].name,
+                                           pl_framework_or_ideal(options->job.framework)->name,
+                                           has_job ? pl_configuration_precision(&options->job) : NULL};
+  options->site = *pl_site_of(&options->site, name);
+  options->framework = pl_site_framework(&options->site, options->job.framework);
+  options->job.framework = &options->framework;
+  if (options->site.remains != NULL && options->site.remains->n > 0) options->simulate.remains = options->site.remains;
   PL_TRY(pl_site_view_take(&options->site, *cluster, options->simulate.collective_profile, arena, &view, error));
   *cluster = view.cluster;
   options->simulate.collective_profile = view.collectives;

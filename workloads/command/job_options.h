@@ -48,14 +48,15 @@ pl_code pl_job_options_check(pl_job_options *options, pl_error *error);
  * job what the command line leaves open and they or the model say. Without a platform there are no collectives to read
  * about. The options stay where they are from here on. */
 pl_code pl_job_options_adopt(pl_job_options *options, const pl_model *model, pl_arena *arena, pl_error *error);
-/* Cluster and collective profile as the site has them, in `arena`: what is simulated from here on. Without a site the
+/* Cluster, collective profile and framework as the site has them, in `arena`: what is simulated from here on; on
+ * another GPU, in other software or precision than its own `site` becomes what it says of these. Without a site the
  * given ones. */
 pl_code pl_job_options_visit(pl_job_options *options, const pl_cluster **cluster, pl_arena *arena, pl_error *error);
 /* The first of these alone: the collective profile. */
 pl_code pl_job_options_adopt_collectives(pl_job_options *options, pl_arena *arena, pl_error *error);
 /* And the framework's, if one is given, without a model. */
 pl_code pl_job_options_adopt_framework(pl_job_options *options, pl_arena *arena, pl_error *error);
-/* And the site, once what it acts on, the framework, is there. */
+/* And the site's file. */
 pl_code pl_job_options_adopt_site(pl_job_options *options, pl_arena *arena, pl_error *error);
 /* After the platform is loaded: every device must know the data type, and an op profile something of the model on one
  * of the devices. */

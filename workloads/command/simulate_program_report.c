@@ -143,12 +143,15 @@ static void print_remains(const pl_program_subject *of) {
   const pl_site_remains *remains = of->options->simulate.remains;
   if (remains == NULL) return;
   if (of->at.name[0] == NULL) {
+    const char *const name[PL_SITE_NAMES] = {of->cluster->profiles[0].name,
+                                             pl_framework_or_ideal(of->options->job.framework)->name, NULL};
     puts("of it the site   its figures alone: what they leave at its runs is known of strategies");
+    pl_simulate_stranger_print(stdout, remains, name);
     return;
   }
   const pl_remaining remaining = pl_remaining_at(remains, &of->at);
   printf("of it the site   %s\n", pl_remaining_format(&remaining, remains->n, text));
-  pl_simulate_stranger_print(stdout, remains, &of->at);
+  pl_simulate_stranger_print(stdout, remains, of->at.name);
 }
 
 /* A forward pass alone has no MFU. */

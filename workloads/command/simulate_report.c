@@ -148,10 +148,13 @@ static pl_remaining remaining_of(const pl_simulate_subject *subject) {
   return pl_remaining_at(subject->remains, &at);
 }
 
-void pl_simulate_stranger_print(FILE *stream, const pl_site_remains *remains, const pl_configuration *at) {
+void pl_simulate_stranger_print(FILE *stream, const pl_site_remains *remains, const char *const name[PL_SITE_NAMES]) {
   char text[PL_STRANGE_TEXT_BYTES];
-  if (pl_remains_strange(remains, at, text)[0] != '\0')
-    fprintf(stream, "not of the site  %s: none of its runs has it, and its figures act all the same\n", text);
+  if (pl_remains_strange(remains, name, text)[0] != '\0')
+    fprintf(stream, "not of the site  %s: %s\n", text,
+            remains->is_elsewhere
+                ? "figures are what sites of one owner share, and the interval has the doubt of the rest"
+                : "its figures act all the same, and the interval does not know (a file of before: calibrate --runs)");
 }
 
 void pl_simulate_remains_print(FILE *stream, const pl_simulate_subject *subject) {
@@ -160,7 +163,7 @@ void pl_simulate_remains_print(FILE *stream, const pl_simulate_subject *subject)
   const pl_remaining remaining = remaining_of(subject);
   fprintf(stream, "of it the site   %s\n", pl_remaining_format(&remaining, subject->remains->n, text));
   const pl_configuration at = configuration_of(subject);
-  pl_simulate_stranger_print(stream, subject->remains, &at);
+  pl_simulate_stranger_print(stream, subject->remains, at.name);
 }
 
 static void put_remains(pl_json *json, const pl_simulate_subject *subject) {

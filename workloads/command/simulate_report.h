@@ -55,7 +55,7 @@ void pl_simulate_speed_print(FILE *stream, const pl_result_row *row, const pl_in
  */
 void pl_simulate_remains_print(FILE *stream, const pl_simulate_subject *subject);
 /* A line if the site has no run of this GPU, software or precision. */
-void pl_simulate_stranger_print(FILE *stream, const pl_site_remains *remains, const pl_configuration *at);
+void pl_simulate_stranger_print(FILE *stream, const pl_site_remains *remains, const char *const name[PL_SITE_NAMES]);
 void pl_simulate_subject_json(pl_json *json, const pl_simulate_subject *subject, const pl_simulate_report *report);
 
 /* All columns of a row, into the object that is open. */

@@ -57,7 +57,9 @@ typedef struct pl_site {
   double memory_sd_bytes, memory_scatter_bytes; /* of that; and of a run's peak around it */
   uint32_t n_runs, n_peaks;                     /* that it was learnt from; 0: what is known before any run */
   const struct pl_site_remains *remains;        /* workloads/run/site_remains.h; NULL: the figures leave nothing */
-  uint64_t digest;                              /* of the file */
+  const struct pl_site *elsewhere; /* the owner's next GPU, software or precision, of which there is no run; NULL: not
+                                      told, see workloads/run/site_remains.h */
+  uint64_t digest;                 /* of the file */
 } pl_site;
 
 /* What a simulation is made from, at a site. */

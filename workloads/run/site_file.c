@@ -77,37 +77,13 @@ static pl_code read_scatter(const pl_document *document, const pl_node *root, pl
   return pl_document_fail(document, list, error, "the weights of 'scatter' add up to %g, not to 1", sum);
 }
 
-static pl_code read_site(const pl_document *document, pl_arena *arena, pl_site *site, pl_error *error) {
-  static const char *const known[] = {"about",  "runs",    "peaks",   "figures", "covariance", "scatter",
-                                      "shared", "degrees", "remains", "memory",  NULL};
-  static const char *const known_memory[] = {"bytes", "sd", "scatter", NULL};
-  const pl_node *root = pl_document_root(document), *figures, *memory;
-  int64_t n_runs, n_peaks;
-  PL_TRY(pl_profile_check_keys(document, root, known, error));
-  PL_TRY(pl_node_integer(document, root, "runs", 0, INT32_MAX, &n_runs, error));
-  PL_TRY(pl_node_integer(document, root, "peaks", 0, INT32_MAX, &n_peaks, error));
-  site->n_runs = (uint32_t)n_runs;
-  site->n_peaks = (uint32_t)n_peaks;
+static pl_code read_figures(const pl_document *document, const pl_node *root, pl_site *site, pl_error *error) {
+  const pl_node *figures;
   PL_TRY(pl_profile_object(document, root, "figures", &figures, error));
   PL_TRY(pl_profile_check_keys(document, figures, pl_site_figure_names, error));
   for (int figure = 0; figure < PL_SITE_COUNT; figure++)
     PL_TRY(read_figure(document, figures, figure, site, error));
-  PL_TRY(read_covariance(document, root, site, error));
-  PL_TRY(read_scatter(document, root, site, error));
-  if (pl_node_get(root, "shared") != NULL)
-    PL_TRY(pl_profile_within(document, root, "shared", 0, 1, &site->shared, error));
-  if (pl_node_get(root, "degrees") != NULL)
-    PL_TRY(pl_profile_within(document, root, "degrees", 1, 1000, &site->degrees, error));
-  if (pl_node_get(root, "remains") != NULL) {
-    const pl_node *remains;
-    PL_TRY(pl_profile_object(document, root, "remains", &remains, error));
-    PL_TRY(pl_remains_read(document, remains, arena, &site->remains, error));
-  }
-  PL_TRY(pl_profile_object(document, root, "memory", &memory, error));
-  PL_TRY(pl_profile_check_keys(document, memory, known_memory, error));
-  PL_TRY(pl_node_number(document, memory, "bytes", &site->memory_bytes, error));
-  PL_TRY(pl_node_number(document, memory, "sd", &site->memory_sd_bytes, error));
-  return pl_node_number(document, memory, "scatter", &site->memory_scatter_bytes, error);
+  return read_covariance(document, root, site, error);
 }
 
 /* What remains at a configuration: of where its runs are and how far they reach, too. */
@@ -131,6 +107,54 @@ static void digest_site(pl_site *site) {
   pl_digest_f64(&digest, site->memory_bytes);
   if (site->remains != NULL && site->remains->n > 0) digest_remains(&digest, site->remains);
   site->digest = digest.value;
+}
+
+/* After all else of the site, of which it has what it does not say. */
+static pl_code read_elsewhere(const pl_document *document, const pl_node *root, pl_arena *arena, pl_site *site,
+                              pl_error *error) {
+  static const char *const known[] = {"figures", "covariance", "with_runs", NULL};
+  const pl_node *node;
+  if (pl_node_get(root, "elsewhere") == NULL) return PL_OK;
+  PL_TRY(pl_profile_object(document, root, "elsewhere", &node, error));
+  PL_TRY(pl_profile_check_keys(document, node, known, error));
+  pl_site *elsewhere = PL_TAKE(arena, pl_site, 1);
+  if (elsewhere == NULL) return pl_fail_memory(error, "the site elsewhere");
+  *elsewhere = *site;
+  PL_TRY(read_figures(document, node, elsewhere, error));
+  PL_TRY(pl_remains_read_elsewhere(document, node, arena, &elsewhere->remains, error));
+  digest_site(elsewhere);
+  site->elsewhere = elsewhere;
+  return PL_OK;
+}
+
+static pl_code read_site(const pl_document *document, pl_arena *arena, pl_site *site, pl_error *error) {
+  static const char *const known[] = {"about",  "runs",    "peaks",   "figures", "covariance", "scatter",
+                                      "shared", "degrees", "remains", "memory",  "elsewhere",  NULL};
+  static const char *const known_memory[] = {"bytes", "sd", "scatter", NULL};
+  const pl_node *root = pl_document_root(document), *memory;
+  int64_t n_runs, n_peaks;
+  PL_TRY(pl_profile_check_keys(document, root, known, error));
+  PL_TRY(pl_node_integer(document, root, "runs", 0, INT32_MAX, &n_runs, error));
+  PL_TRY(pl_node_integer(document, root, "peaks", 0, INT32_MAX, &n_peaks, error));
+  site->n_runs = (uint32_t)n_runs;
+  site->n_peaks = (uint32_t)n_peaks;
+  PL_TRY(read_figures(document, root, site, error));
+  PL_TRY(read_scatter(document, root, site, error));
+  if (pl_node_get(root, "shared") != NULL)
+    PL_TRY(pl_profile_within(document, root, "shared", 0, 1, &site->shared, error));
+  if (pl_node_get(root, "degrees") != NULL)
+    PL_TRY(pl_profile_within(document, root, "degrees", 1, 1000, &site->degrees, error));
+  if (pl_node_get(root, "remains") != NULL) {
+    const pl_node *remains;
+    PL_TRY(pl_profile_object(document, root, "remains", &remains, error));
+    PL_TRY(pl_remains_read(document, remains, arena, &site->remains, error));
+  }
+  PL_TRY(pl_profile_object(document, root, "memory", &memory, error));
+  PL_TRY(pl_profile_check_keys(document, memory, known_memory, error));
+  PL_TRY(pl_node_number(document, memory, "bytes", &site->memory_bytes, error));
+  PL_TRY(pl_node_number(document, memory, "sd", &site->memory_sd_bytes, error));
+  PL_TRY(pl_node_number(document, memory, "scatter", &site->memory_scatter_bytes, error));
+  return read_elsewhere(document, root, arena, site, error);
 }
 
 static pl_code take(pl_code code, pl_document *document, pl_arena *arena, pl_site *site, pl_error *error) {
@@ -178,7 +202,7 @@ static void write_figures(pl_json *json, const pl_site *site) {
   pl_json_close_object(json);
 }
 
-static void write_doubt(pl_json *json, const pl_site *site) {
+static void write_covariance(pl_json *json, const pl_site *site) {
   pl_json_key(json, "covariance");
   pl_json_open_array(json);
   for (int i = 0; i < PL_SITE_COUNT; i++) {
@@ -188,6 +212,18 @@ static void write_doubt(pl_json *json, const pl_site *site) {
     pl_json_close_array(json);
   }
   pl_json_close_array(json);
+}
+
+static void write_elsewhere(pl_json *json, const pl_site *elsewhere) {
+  pl_json_key(json, "elsewhere");
+  pl_json_open_object(json);
+  write_figures(json, elsewhere);
+  write_covariance(json, elsewhere);
+  if (elsewhere->remains != NULL) pl_remains_write_elsewhere(json, elsewhere->remains);
+  pl_json_close_object(json);
+}
+
+static void write_scatter(pl_json *json, const pl_site *site) {
   pl_json_key(json, "scatter");
   pl_json_open_array(json);
   for (int g = 0; g < PL_SITE_SCATTERS; g++) {
@@ -207,7 +243,8 @@ void pl_site_write(FILE *stream, const pl_site *site, const char *about) {
   pl_json_put_integer(&json, "runs", site->n_runs);
   pl_json_put_integer(&json, "peaks", site->n_peaks);
   write_figures(&json, site);
-  write_doubt(&json, site);
+  write_covariance(&json, site);
+  write_scatter(&json, site);
   if (site->shared > 0) pl_json_put_number(&json, "shared", site->shared);
   if (site->degrees > 0) pl_json_put_number(&json, "degrees", site->degrees);
   if (site->remains != NULL) pl_remains_write(&json, site->remains);
@@ -217,5 +254,6 @@ void pl_site_write(FILE *stream, const pl_site *site, const char *about) {
   pl_json_put_number(&json, "sd", site->memory_sd_bytes);
   pl_json_put_number(&json, "scatter", site->memory_scatter_bytes);
   pl_json_close_object(&json);
+  if (site->elsewhere != NULL) write_elsewhere(&json, site->elsewhere);
   pl_json_close_object(&json);
 }

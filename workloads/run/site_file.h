@@ -8,9 +8,12 @@
  *    "shared": 0.6,                                    sites.json: of the covariance, what an owner's sites share
  *    "degrees": 4,                                     sites.json: of Student's t around that scatter
  *    "remains": {...},                                 workloads/run/site_remains_file.h
- *    "memory": {"bytes": 1e9, "sd": 2e9, "scatter": 1e9}}
+ *    "memory": {"bytes": 1e9, "sd": 2e9, "scatter": 1e9},
+ *    "elsewhere": {"figures": {...}, "covariance": [...],   of the owner's next GPU, software or precision
+ *                  "with_runs": [[8 numbers] for each run]}} covariance of these figures with what remains at the runs
  *
- * half_width (80 %) is for the reader: it follows from the covariance.
+ * half_width (80 %) is for the reader: it follows from the covariance. A file without "elsewhere" has its figures act
+ * anywhere.
  */
 #ifndef PL_WORKLOADS_SITE_FILE_H
 #define PL_WORKLOADS_SITE_FILE_H

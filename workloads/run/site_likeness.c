@@ -20,20 +20,23 @@ double pl_configuration_size(const pl_model *model, int64_t seq) {
   return fmax(1, pl_model_flops_per_sequence(model, seq) / fmax(1, (double)seq));
 }
 
+const char *pl_configuration_precision(const pl_job *job) {
+  if (job->fp8) return pl_dtype_name(job->fp4 ? PL_DTYPE_FP4 : PL_DTYPE_FP8);
+  return pl_dtype_name(job->dtype);
+}
+
 pl_configuration pl_configuration_of(const char *gpu, double size, const pl_job *job, const pl_strategy *strategy) {
-  return (pl_configuration){
-      .number = {[PL_LIKENESS_gpus] = pl_strategy_n_ranks(strategy),
-                 [PL_LIKENESS_size] = size,
-                 [PL_LIKENESS_seq] = fmax(1, (double)job->seq),
-                 [PL_LIKENESS_tmp] = degree(strategy->tmp),
-                 [PL_LIKENESS_pp] = degree(strategy->pp),
-                 [PL_LIKENESS_cp] = degree(strategy->cp),
-                 [PL_LIKENESS_ep] = degree(strategy->ep),
-                 [PL_LIKENESS_vpp] = degree(strategy->vpp),
-                 [PL_LIKENESS_mbs] = degree(strategy->mbs)},
-      .name = {gpu, pl_framework_or_ideal(job->framework)->name,
-               job->fp8 ? pl_dtype_name(job->fp4 ? PL_DTYPE_FP4 : PL_DTYPE_FP8) : pl_dtype_name(job->dtype),
-               pl_recompute_names[strategy->recompute]}};
+  return (pl_configuration){.number = {[PL_LIKENESS_gpus] = pl_strategy_n_ranks(strategy),
+                                       [PL_LIKENESS_size] = size,
+                                       [PL_LIKENESS_seq] = fmax(1, (double)job->seq),
+                                       [PL_LIKENESS_tmp] = degree(strategy->tmp),
+                                       [PL_LIKENESS_pp] = degree(strategy->pp),
+                                       [PL_LIKENESS_cp] = degree(strategy->cp),
+                                       [PL_LIKENESS_ep] = degree(strategy->ep),
+                                       [PL_LIKENESS_vpp] = degree(strategy->vpp),
+                                       [PL_LIKENESS_mbs] = degree(strategy->mbs)},
+                            .name = {gpu, pl_framework_or_ideal(job->framework)->name, pl_configuration_precision(job),
+                                     pl_recompute_names[strategy->recompute]}};
 }
 
 double pl_configuration_apart(const pl_configuration *a, const pl_configuration *b, int axis) {

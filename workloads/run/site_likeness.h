@@ -44,6 +44,9 @@ double pl_configuration_size(const pl_model *model, int64_t seq);
  * pl_configuration_size has it. Its names are those of profiles and types, and last as long as these. */
 pl_configuration pl_configuration_of(const char *gpu, double size, const pl_job *job, const pl_strategy *strategy);
 
+/* "bf16", "fp8": that of most products. */
+const char *pl_configuration_precision(const pl_job *job);
+
 /* The square of the distance along one axis, lengths left out. */
 double pl_configuration_apart(const pl_configuration *a, const pl_configuration *b, int axis);
 double pl_likeness_of(const pl_likeness *likeness, const pl_configuration *a, const pl_configuration *b);

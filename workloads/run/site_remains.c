@@ -66,22 +66,26 @@ pl_remaining pl_remaining_at(const pl_site_remains *remains, const pl_configurat
   return found;
 }
 
-static bool has_run_of(const pl_site_remains *remains, int axis, const char *name) {
-  for (uint32_t i = 0; i < remains->n; i++)
-    if (strcmp(remains->points[i].name[axis], name) == 0) return true;
-  return false;
+static bool is_strange(const pl_site_remains *remains, const char *const name[PL_SITE_NAMES], int axis) {
+  if (remains == NULL || remains->n == 0 || name[axis] == NULL) return false;
+  return strcmp(remains->points[0].name[axis], name[axis]) != 0;
 }
 
-const char *pl_remains_strange(const pl_site_remains *remains, const pl_configuration *at,
+const char *pl_remains_strange(const pl_site_remains *remains, const char *const name[PL_SITE_NAMES],
                                char text[PL_STRANGE_TEXT_BYTES]) {
-  enum { OF_A_SITE = 3 }; /* GPU, software, precision */
   size_t length = 0;
   text[0] = '\0';
-  for (int axis = 0; axis < OF_A_SITE && length < PL_STRANGE_TEXT_BYTES; axis++)
-    if (!has_run_of(remains, axis, at->name[axis]))
+  for (int axis = 0; axis < PL_SITE_NAMES && length < PL_STRANGE_TEXT_BYTES; axis++)
+    if (is_strange(remains, name, axis))
       length += (size_t)snprintf(text + length, PL_STRANGE_TEXT_BYTES - length, "%s%s %.60s", length > 0 ? ", " : "",
-                                 pl_likeness_names[PL_LIKENESS_N_NUMBERS + axis], at->name[axis]);
+                                 pl_likeness_names[PL_LIKENESS_N_NUMBERS + axis], name[axis]);
   return text;
+}
+
+const pl_site *pl_site_of(const pl_site *site, const char *const name[PL_SITE_NAMES]) {
+  for (int axis = 0; axis < PL_SITE_NAMES && site->elsewhere != NULL; axis++)
+    if (is_strange(site->remains, name, axis)) return site->elsewhere;
+  return site;
 }
 
 pl_remaining pl_remaining_far(const pl_site_remains *remains) {

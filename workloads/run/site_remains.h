@@ -32,6 +32,7 @@ typedef struct pl_site_remains {
   const double *covariance; /* n * n */
   const double *figures;    /* n * PL_SITE_COUNT: covariance with the figures */
   const double *factor;     /* n * n: Cholesky's of K */
+  bool is_elsewhere;        /* `figures` are those of a site's `elsewhere` */
 } pl_site_remains;
 
 /* v, far from all points. */
@@ -51,11 +52,16 @@ typedef struct pl_remaining {
 /* Without remains (NULL) nothing, for certain. O(n^2). */
 pl_remaining pl_remaining_at(const pl_site_remains *remains, const pl_configuration *at);
 
-/* "gpu H100-SXM5-80GB, software nemo": what of a site's GPU, software and precision none of its runs has, though its
- * figures act; empty: nothing. Returns `text`. */
+/* GPU, software and precision. */
+enum { PL_SITE_NAMES = 3 };
+/* "gpu H100-SXM5-80GB, software nemo": what of these is not that of the site, whose first point has its own; names that
+ * are NULL are not asked about. Empty: nothing. Returns `text`. */
 enum { PL_STRANGE_TEXT_BYTES = 256 };
-const char *pl_remains_strange(const pl_site_remains *remains, const pl_configuration *at,
+const char *pl_remains_strange(const pl_site_remains *remains, const char *const name[PL_SITE_NAMES],
                                char text[PL_STRANGE_TEXT_BYTES]);
+/* What acts there: the site, or where something is strange `elsewhere`, if that is told: figures that keep of the
+ * site's what its owner's sites share, and doubt of the rest. */
+const pl_site *pl_site_of(const pl_site *site, const char *const name[PL_SITE_NAMES]);
 
 /* Of `size` (pl_simulate_options, remains_size), or of what is not known the model's. */
 static inline double pl_remains_size(double size, const pl_model *model, int64_t seq) {

@@ -20,8 +20,9 @@ typedef struct reading {
   pl_error *error;
 } reading;
 
-static pl_code read_numbers(const reading *own, const pl_node *entry, const char *key, size_t n, double *numbers) {
-  const pl_node *list = pl_node_get(entry, key);
+/* `list` is what `entry` has under the key; NULL: nothing. */
+static pl_code read_list(const reading *own, const pl_node *entry, const pl_node *list, const char *key, size_t n,
+                         double *numbers) {
   if (list == NULL || !pl_node_is_sequence(list) || pl_node_count(list) != n)
     return pl_document_fail(own->document, list != NULL ? list : entry, own->error,
                             "'%s' must be a list of %zu numbers", key, n);
@@ -32,6 +33,10 @@ static pl_code read_numbers(const reading *own, const pl_node *entry, const char
                               numbers[i], COVARIANCE_MOST);
   }
   return PL_OK;
+}
+
+static pl_code read_numbers(const reading *own, const pl_node *entry, const char *key, size_t n, double *numbers) {
+  return read_list(own, entry, pl_node_get(entry, key), key, n, numbers);
 }
 
 static pl_code read_scales(const reading *own, const pl_node *root) {
@@ -144,6 +149,27 @@ pl_code pl_remains_read(const pl_document *document, const pl_node *node, pl_are
   return PL_OK;
 }
 
+pl_code pl_remains_read_elsewhere(const pl_document *document, const pl_node *node, pl_arena *arena,
+                                  const pl_site_remains **remains, pl_error *error) {
+  const pl_node *lists = pl_node_get(node, "with_runs");
+  if (*remains == NULL || (*remains)->n == 0) return PL_OK; /* without runs nobody knows where elsewhere is */
+  uint32_t n = (*remains)->n;
+  const reading own = {.document = document, .arena = arena, .error = error};
+  pl_site_remains *elsewhere = PL_TAKE(arena, pl_site_remains, 1);
+  double *figures = PL_TAKE(arena, double, (size_t)n *PL_SITE_COUNT);
+  if (arena->failed) return pl_fail_memory(error, "what remains at the site's runs");
+  if (lists == NULL || !pl_node_is_sequence(lists) || pl_node_count(lists) != n)
+    return pl_document_fail(document, lists != NULL ? lists : node, error, "'with_runs' must be a list of %u lists", n);
+  for (uint32_t i = 0; i < n; i++)
+    PL_TRY(
+        read_list(&own, lists, pl_node_at(lists, i), "with_runs", PL_SITE_COUNT, figures + (size_t)i * PL_SITE_COUNT));
+  *elsewhere = **remains;
+  elsewhere->figures = figures;
+  elsewhere->is_elsewhere = true;
+  *remains = elsewhere;
+  return PL_OK;
+}
+
 /* ---- writing ---- */
 
 static void write_numbers(pl_json *json, const char *key, const double *numbers, uint32_t n) {
@@ -186,4 +212,17 @@ void pl_remains_write(pl_json *json, const pl_site_remains *remains) {
     pl_json_close_array(json);
   }
   pl_json_close_object(json);
+}
+
+void pl_remains_write_elsewhere(pl_json *json, const pl_site_remains *remains) {
+  if (remains->n == 0) return;
+  pl_json_key(json, "with_runs");
+  pl_json_open_array(json);
+  for (uint32_t i = 0; i < remains->n; i++) {
+    pl_json_open_array(json);
+    for (int figure = 0; figure < PL_SITE_COUNT; figure++)
+      pl_json_number(json, remains->figures[i * PL_SITE_COUNT + (uint32_t)figure]);
+    pl_json_close_array(json);
+  }
+  pl_json_close_array(json);
 }

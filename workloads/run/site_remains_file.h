@@ -24,4 +24,10 @@ pl_code pl_remains_read(const pl_document *document, const pl_node *node, pl_are
                         const pl_site_remains **remains, pl_error *error);
 void pl_remains_write(pl_json *json, const pl_site_remains *remains);
 
+/* The same where the site's `elsewhere` acts: *remains is the site's, and becomes that. `node` is the value of
+ * "elsewhere", which has "with_runs" where there are runs. */
+pl_code pl_remains_read_elsewhere(const pl_document *document, const pl_node *node, pl_arena *arena,
+                                  const pl_site_remains **remains, pl_error *error);
+void pl_remains_write_elsewhere(pl_json *json, const pl_site_remains *remains);
+
 #endif
