@@ -12,6 +12,7 @@
 #include "core/system/command.h"
 #include "core/system/output_file.h"
 #include "netmodel/device/device_profile.h"
+#include "validation/fit/site_memory.h"
 #include "validation/fit/site_posterior.h"
 #include "validation/rows/case.h"
 #include "validation/rows/case_columns.h"
@@ -34,6 +35,7 @@ typedef struct session {
   pl_case_options run;
   pl_site prior, site, elsewhere;
   double *first_s, *first_bytes; /* of each case, without a site */
+  double *excess;                /* of those with a peak, what it is above that */
   uint32_t *parts, n_parts;      /* the site of each case, 0 is the one that is written; the others are its relatives */
   pl_site_run *runs;             /* of the cases that are learnt from */
   const pl_site_run **list;
@@ -111,6 +113,7 @@ static pl_code load(session *own) {
   PL_TRY(refuse_impossible(own));
   own->first_s = PL_TAKE(&own->arena, double, own->cases.n_cases);
   own->first_bytes = PL_TAKE(&own->arena, double, own->cases.n_cases);
+  own->excess = PL_TAKE(&own->arena, double, own->cases.n_cases);
   own->parts = PL_TAKE(&own->arena, uint32_t, own->cases.n_cases);
   own->runs = PL_TAKE(&own->arena, pl_site_run, own->cases.n_cases + 1);
   own->list = PL_TAKE(&own->arena, const pl_site_run *, own->cases.n_cases + 1);
@@ -191,25 +194,18 @@ static pl_code learn_times(session *own) {
   own->site.shared = own->site.degrees = 0;
   own->site.memory_bytes = before.memory_bytes;
   own->site.memory_sd_bytes = before.memory_sd_bytes;
+  own->site.memory_scatter_bytes = before.memory_scatter_bytes;
+  own->site.memory_degrees = 0;
   own->site.n_peaks = before.n_peaks;
   return PL_OK;
 }
 
 /* Of the predictions without a site: what lies beside the tensors is added to them. */
 static void learn_peaks(session *own) {
-  double sum = 0;
   uint32_t n = 0;
-  for (uint32_t i = 0; i < own->cases.n_cases; i++) {
-    if (!has_peak(&own->cases.cases[i])) continue;
-    sum += own->cases.cases[i].measured_mem_bytes - own->first_bytes[i];
-    n++;
-  }
-  double between = pow(own->prior.memory_sd_bytes, 2), inside = pow(own->prior.memory_scatter_bytes, 2);
-  own->site.n_peaks = n;
-  if (n == 0 || !(between > 0) || !(inside > 0)) return;
-  double precision = 1 / between + n / inside;
-  own->site.memory_bytes = sum / inside / precision;
-  own->site.memory_sd_bytes = sqrt(1 / precision);
+  for (uint32_t i = 0; i < own->cases.n_cases; i++)
+    if (has_peak(&own->cases.cases[i])) own->excess[n++] = own->cases.cases[i].measured_mem_bytes - own->first_bytes[i];
+  pl_site_memory_learn(&own->prior, own->excess, n, &own->site);
 }
 
 static double moved_by(const pl_site *a, const pl_site *b) {
@@ -243,6 +239,7 @@ static pl_code learn(session *own) {
     PL_TRY(simulate(own));
     if (moved_by(&before, &own->site) < SETTLED) break;
   }
+  own->elsewhere.memory_bytes = own->site.memory_bytes;
   own->site.elsewhere = &own->elsewhere;
   return own->n_parts > 1 ? simulate(own) : PL_OK; /* relatives as they will be predicted */
 }
@@ -347,8 +344,10 @@ static void print(const session *own) {
   for (int i = 0; i < PL_SITE_COUNT; i++)
     print_figure(own, i);
   if (own->n_learnt > 0) print_elsewhere(own);
-  printf("memory beside tensors: %+.2f GiB more than without a site (80 %%: +- %.2f, from %u peaks)\n",
-         own->site.memory_bytes / (1 << 30), PL_SITE_HALF * own->site.memory_sd_bytes / (1 << 30), own->site.n_peaks);
+  printf("memory beside tensors: %+.2f GiB more than without a site (80 %%: +- %.2f, from %u peak%s), a run's +- %.2f "
+         "around it\n",
+         own->site.memory_bytes / (1 << 30), PL_SITE_HALF * own->site.memory_sd_bytes / (1 << 30), own->site.n_peaks,
+         own->site.n_peaks == 1 ? "" : "s", PL_SITE_HALF * own->site.memory_scatter_bytes / (1 << 30));
   printf("scatter of runs around the figures: +- %.1f %% holds 80 %%; before any run +- %.1f %%\n",
          100 * (exp(usual_half(&own->site)) - 1), 100 * (exp(usual_half(&own->prior)) - 1));
   print_remains(own);

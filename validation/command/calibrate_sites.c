@@ -8,6 +8,7 @@
 #include "core/system/command.h"
 #include "core/system/output_file.h"
 #include "validation/fit/leave_runs_out.h"
+#include "validation/fit/site_memory.h"
 #include "workloads/run/site_file.h"
 
 enum { N_LARGEST = 14 };
@@ -51,6 +52,21 @@ static void print_leaving(const char *what, const pl_leaving *leaving, bool sugg
              suggested->coverage_pct, suggested->regret_pct, suggested->regret_without_pct);
     putchar('\n');
   }
+}
+
+static pl_code print_peaks(const pl_site_rows *rows, const pl_site *prior, const pl_site *priors, pl_arena *arena,
+                           pl_error *error) {
+  printf(
+      "\nmemory beside tensors, of a site +- %.1f GiB, of a run around its site's +- %.1f (as known as by %.1f peaks)\n"
+      "peaks known  sites  mean error%%  without  covered%%\n",
+      prior->memory_sd_bytes / (1 << 30), prior->memory_scatter_bytes / (1 << 30), prior->memory_degrees);
+  for (int i = 1; i < PL_LEAVE_SIZES; i++) {
+    pl_peaks_left_out left;
+    PL_TRY(pl_site_memory_leave_out(rows, priors, pl_leave_sizes[i], arena, &left, error));
+    printf("%-12u %5u %12.1f %8.1f %9.0f\n", left.n_known, left.n_sites, left.with_pct, left.without_pct,
+           left.coverage_pct);
+  }
+  return PL_OK;
 }
 
 static void print_largest(const pl_site_rows *rows, const pl_leaving *relatives, const pl_leaving *sources) {
@@ -102,6 +118,7 @@ static pl_code calibrate(const pl_calibrate_sites *options, pl_arena *arena, pl_
   print_leaving("sites (one GPU, software and precision of one source)", &leaving[PL_LEAVE_BY_SITE], true);
   print_leaving("sources, so many runs of each of their sites (but one)", &leaving[PL_LEAVE_BY_RELATIVES], false);
   print_leaving("sources, so many runs of all of them", &leaving[PL_LEAVE_BY_SOURCE], true);
+  PL_TRY(print_peaks(&rows, &prior, priors, arena, error));
   print_largest(&rows, &leaving[PL_LEAVE_BY_RELATIVES], &leaving[PL_LEAVE_BY_SOURCE]);
   return store(options, &prior, error);
 }

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "validation/fit/site_evidence.h"
+#include "validation/fit/site_memory.h"
 #include "validation/statistics/quasi_newton.h"
-#include "validation/statistics/statistics.h"
 
 enum { OF_SITE = 20, OF_SOURCE = 160, OF_SINGLE_SITE = 30, ITERATIONS = 400, TIMES = 200 };
 static const double DEGREES = 8, TOLERANCE = 1e-3; /* of the logarithm of the probability of all runs */
@@ -124,43 +124,6 @@ static pl_code count_scatters(const pl_site_prior *own, uint32_t without, pl_are
   return PL_OK;
 }
 
-/* ---- memory ---- */
-
-/* How far the mean distances of sites' peaks from predictions lie from nothing, and peaks from their site's mean:
- * medians as of Gaussians, since a few sites' figures are not what they are said to be. */
-static pl_code find_memory(const pl_site_rows *rows, uint32_t without, pl_arena *arena, pl_site *prior,
-                           pl_error *error) {
-  static const double MEDIAN_OF_GAUSSIAN = 0.6745;
-  double *means = PL_TAKE(arena, double, rows->n_sites), *counts = PL_TAKE(arena, double, rows->n_sites);
-  double *between = PL_TAKE(arena, double, rows->n_sites), *inside = PL_TAKE(arena, double, rows->n_sites);
-  if (arena->failed) return pl_fail_memory(error, "the prior of sites");
-  uint32_t n = 0, n_inside = 0;
-  for (uint32_t i = 0; i < rows->n; i++) {
-    const pl_site_row *row = &rows->rows[i];
-    if (row->source == without || isnan(row->memory_bytes)) continue;
-    means[row->site] += row->memory_bytes;
-    counts[row->site]++;
-  }
-  for (uint32_t s = 0; s < rows->n_sites; s++) {
-    if (counts[s] == 0) continue;
-    means[s] /= counts[s];
-    between[n++] = fabs(means[s]);
-  }
-  double *squares = PL_TAKE(arena, double, rows->n_sites);
-  if (squares == NULL) return pl_fail_memory(error, "the prior of sites");
-  for (uint32_t i = 0; i < rows->n; i++) {
-    const pl_site_row *row = &rows->rows[i];
-    if (row->source == without || isnan(row->memory_bytes) || counts[row->site] < 2) continue;
-    double off = row->memory_bytes - means[row->site];
-    squares[row->site] += off * off / (counts[row->site] - 1);
-  }
-  for (uint32_t s = 0; s < rows->n_sites; s++)
-    if (counts[s] >= 2) inside[n_inside++] = sqrt(squares[s]);
-  prior->memory_sd_bytes = n > 0 ? pl_median(between, n) / MEDIAN_OF_GAUSSIAN : 0;
-  prior->memory_scatter_bytes = n_inside > 0 ? pl_median(inside, n_inside) : prior->memory_sd_bytes;
-  return PL_OK;
-}
-
 pl_code pl_site_prior_take(pl_site_prior *own, uint32_t without, uint32_t n_threads, pl_arena *arena, pl_site *site,
                            pl_error *error) {
   pl_site_remains *remains = PL_TAKE(arena, pl_site_remains, 1);
@@ -182,7 +145,7 @@ pl_code pl_site_prior_take(pl_site_prior *own, uint32_t without, uint32_t n_thre
     own->is_known = true;
   }
   PL_TRY(count_scatters(own, without, arena, site, remains, error));
-  PL_TRY(find_memory(own->rows, without, arena, site, error));
+  PL_TRY(pl_site_memory_prior(own->rows, without, arena, site, error));
   pl_arena_release_to(arena, mark);
   return PL_OK;
 }

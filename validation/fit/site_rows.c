@@ -131,6 +131,7 @@ static pl_code read_row(reading *own, uint32_t row, pl_site_rows *rows, pl_site_
   into->low = log(values[COLUMN_predicted_low_s] / predicted_s);
   into->high = log(values[COLUMN_predicted_high_s] / predicted_s);
   into->memory_bytes = values[COLUMN_measured_mem_bytes] - values[COLUMN_predicted_mem_bytes];
+  into->peak_bytes = values[COLUMN_measured_mem_bytes];
   into->speed = values[COLUMN_flops] / predicted_s;
   for (int figure = 0; figure < PL_SITE_COUNT; figure++)
     PL_TRY(number(own, row, own->sensitivities[figure], 0, &into->run.x[figure], error));

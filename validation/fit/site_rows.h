@@ -10,6 +10,7 @@ typedef struct pl_site_row {
   pl_site_run run;     /* y is ln(measured / predicted); its part is the site */
   double low, high;    /* the prediction's interval, as ln(time / predicted); NaN: none */
   double memory_bytes; /* measured - predicted peak; NaN: none was measured */
+  double peak_bytes;   /* measured */
   uint32_t source;     /* who published it */
   uint32_t site;       /* one GPU, software (as its rows name it) and precision of one source */
   uint32_t choice;     /* of one model on as many of the same GPUs: what somebody could have chosen among */

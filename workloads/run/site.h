@@ -55,8 +55,9 @@ typedef struct pl_site {
   double degrees;                          /* of a prior: of Student's t, by which a run may be odd; 0: none is */
   double memory_bytes;                     /* beside the tensors; negative: less than the framework's profile has */
   double memory_sd_bytes, memory_scatter_bytes; /* of that; and of a run's peak around it */
-  uint32_t n_runs, n_peaks;                     /* that it was learnt from; 0: what is known before any run */
-  const struct pl_site_remains *remains;        /* workloads/run/site_remains.h; NULL: the figures leave nothing */
+  double memory_degrees; /* of a prior: how well that scatter is known; 0: for certain (validation/fit/site_memory.h) */
+  uint32_t n_runs, n_peaks;              /* that it was learnt from; 0: what is known before any run */
+  const struct pl_site_remains *remains; /* workloads/run/site_remains.h; NULL: the figures leave nothing */
   const struct pl_site *elsewhere; /* the owner's next GPU, software or precision, of which there is no run; NULL: not
                                       told, see workloads/run/site_remains.h */
   uint64_t digest;                 /* of the file */

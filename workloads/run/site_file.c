@@ -130,7 +130,7 @@ static pl_code read_elsewhere(const pl_document *document, const pl_node *root, 
 static pl_code read_site(const pl_document *document, pl_arena *arena, pl_site *site, pl_error *error) {
   static const char *const known[] = {"about",  "runs",    "peaks",   "figures", "covariance", "scatter",
                                       "shared", "degrees", "remains", "memory",  "elsewhere",  NULL};
-  static const char *const known_memory[] = {"bytes", "sd", "scatter", NULL};
+  static const char *const known_memory[] = {"bytes", "sd", "scatter", "degrees", NULL};
   const pl_node *root = pl_document_root(document), *memory;
   int64_t n_runs, n_peaks;
   PL_TRY(pl_profile_check_keys(document, root, known, error));
@@ -154,6 +154,8 @@ static pl_code read_site(const pl_document *document, pl_arena *arena, pl_site *
   PL_TRY(pl_node_number(document, memory, "bytes", &site->memory_bytes, error));
   PL_TRY(pl_node_number(document, memory, "sd", &site->memory_sd_bytes, error));
   PL_TRY(pl_node_number(document, memory, "scatter", &site->memory_scatter_bytes, error));
+  if (pl_node_get(memory, "degrees") != NULL)
+    PL_TRY(pl_profile_within(document, memory, "degrees", 0.1, 1000, &site->memory_degrees, error));
   return read_elsewhere(document, root, arena, site, error);
 }
 
@@ -253,6 +255,7 @@ void pl_site_write(FILE *stream, const pl_site *site, const char *about) {
   pl_json_put_number(&json, "bytes", site->memory_bytes);
   pl_json_put_number(&json, "sd", site->memory_sd_bytes);
   pl_json_put_number(&json, "scatter", site->memory_scatter_bytes);
+  if (site->memory_degrees > 0) pl_json_put_number(&json, "degrees", site->memory_degrees);
   pl_json_close_object(&json);
   if (site->elsewhere != NULL) write_elsewhere(&json, site->elsewhere);
   pl_json_close_object(&json);

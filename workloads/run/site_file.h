@@ -8,7 +8,8 @@
  *    "shared": 0.6,                                    sites.json: of the covariance, what an owner's sites share
  *    "degrees": 4,                                     sites.json: of Student's t around that scatter
  *    "remains": {...},                                 workloads/run/site_remains_file.h
- *    "memory": {"bytes": 1e9, "sd": 2e9, "scatter": 1e9},
+ *    "memory": {"bytes": 1e9, "sd": 2e9, "scatter": 1e9,
+ *               "degrees": 0.5},                   sites.json: how well that scatter is known of another site
  *    "elsewhere": {"figures": {...}, "covariance": [...],   of the owner's next GPU, software or precision
  *                  "with_runs": [[8 numbers] for each run]}} covariance of these figures with what remains at the runs
  *
