@@ -217,6 +217,71 @@ program_job=(--platform dgx-h100:1 --model llama-3.1-8b --gbs 16 --seq 2048)
   "$PACELINE" simulate "${job[@]}" --strategy "$strategy" >/dev/null
 }
 
+# fill TABLE FACTOR: the times of its strategies are FACTOR of what is predicted under $framework
+fill() {
+  python3 - "$1" "$2" "$PACELINE" "$framework" "${job[@]}" <<'END'
+import csv, json, subprocess, sys
+path, factor, paceline, framework, *job = sys.argv[1:]
+with open(path) as table:
+    rows = list(csv.DictReader(table))
+for row in rows:
+    told = subprocess.run([paceline, "simulate", *job, "--framework", framework, "--strategy", row["strategy"], "--json"], capture_output=True, check=True)
+    row["step_time_s"] = json.loads(told.stdout)["iter_time_s"] * float(factor)
+with open(path, "w", newline="") as table:
+    writer = csv.DictWriter(table, rows[0].keys())
+    writer.writeheader()
+    writer.writerows(rows)
+END
+}
+
+@test "suggested runs as a table: filled in, they are what --suggest predicted, and the best strategies are named" {
+  framework=megatron-core table="$BATS_TEST_TMPDIR/runs.csv"
+  run -0 --separate-stderr "$PACELINE" calibrate --suggest 3 "${job[@]}" --framework $framework -o "$table"
+  [[ ${lines[0]} == "to be known well: the "*" best strategies; predicted, 80 % before any run of this site, after these 3" ]]
+  # each of them: a time, less doubt after than before, a strategy
+  grep -A12 '^to be known' <<<"$output" | grep '+-' | awk '{ if (!($4 > $7 && $NF ~ /^pp=/)) exit 1; n++ } END { exit n < 3 }'
+  [[ $output == *"written to $table: put in what they took"*"paceline calibrate --runs $table --platform amp-homogeneous --framework megatron-core -o site.json"* ]]
+  refused "exists; --force replaces it" calibrate --suggest 3 "${job[@]}" --framework $framework -o "$table"
+  refused "runs.csv:2: not stated: step_time_s; no run of" calibrate --runs "$table" --platform amp-homogeneous --framework $framework
+  fill "$table" 1
+  run -0 "$PACELINE" calibrate --runs "$table" --platform amp-homogeneous --framework $framework -o "$BATS_TEST_TMPDIR/site.json"
+  [ "$(grep -c 'without the site .* ([+-]0\.0 %)' <<<"$output")" = 3 ] || { echo "$output"; return 1; }
+  # a model's file, seen from the folder of the table
+  cp workloads/models/gpt2-345m.json "$BATS_TEST_TMPDIR/mine.json"
+  sed 's/,gpt2-345m,/,mine.json,/' "$table" >"$BATS_TEST_TMPDIR/file.csv"
+  grep -q ,mine.json, "$BATS_TEST_TMPDIR/file.csv"
+  run -0 "$PACELINE" calibrate --runs "$BATS_TEST_TMPDIR/file.csv" --platform amp-homogeneous --framework $framework
+  [ "$(grep -c 'without the site .* ([+-]0\.0 %)' <<<"$output")" = 3 ] || { echo "$output"; return 1; }
+  # what other columns say of a strategy must be the same
+  sed '1s/,gpu,/,tp,gpu,/; 2,$s/,T4,/,3,T4,/' "$table" >"$BATS_TEST_TMPDIR/two.csv"
+  refused "two.csv:2: column 'tp': 3, and 'strategy' has tmp=" calibrate --runs "$BATS_TEST_TMPDIR/two.csv" --platform amp-homogeneous
+  sed 's/pp=/pq=/' "$table" >"$BATS_TEST_TMPDIR/word.csv"
+  refused "word.csv:2: strategy: " calibrate --runs "$BATS_TEST_TMPDIR/word.csv" --platform amp-homogeneous
+  sed 's/,gpt2-345m,/,gpt2-345.json,/' "$table" >"$BATS_TEST_TMPDIR/none.csv"
+  refused "none.csv:2: model_file: " calibrate --runs "$BATS_TEST_TMPDIR/none.csv" --platform amp-homogeneous
+}
+
+@test "runs that take a fifth longer: the site predicts strategies that were not run a fifth longer" {
+  framework=megatron-core table="$BATS_TEST_TMPDIR/runs.csv"
+  "$PACELINE" calibrate --suggest 3 "${job[@]}" --framework $framework -o "$table" >/dev/null
+  fill "$table" 1.2
+  "$PACELINE" calibrate --runs "$table" --platform amp-homogeneous --framework $framework -o "$BATS_TEST_TMPDIR/site.json" >/dev/null
+  other=(simulate "${job[@]}" --framework $framework --strategy pp=8,dp=2,tmp=1,mbs=2)
+  before=$("$PACELINE" "${other[@]}" --json | jq .iter_time_s) after=$("$PACELINE" "${other[@]}" --site "$BATS_TEST_TMPDIR/site.json" --json | jq .iter_time_s)
+  jq -en "$after / $before | . > 1.1 and . < 1.3" || { echo "$before, $after"; return 1; }
+}
+
+@test "peaks: memory beside tensors, and how runs scatter around it by what they are" {
+  for spread in 0.05 3; do
+    awk -F, -v OFS=, -v s=$spread 'NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; print; next }
+      { $(column["mem_gb"]) = 8 + s * (NR % 2); print }' "$RUNS" >"$BATS_TEST_TMPDIR/peaks$spread.csv"
+    "$PACELINE" calibrate --runs "$BATS_TEST_TMPDIR/peaks$spread.csv" -o "$BATS_TEST_TMPDIR/peaks$spread.json" >"$BATS_TEST_TMPDIR/told.txt"
+    grep -q 'memory beside tensors: .* GiB more than without a site (80 %: +- .*, from 3 peaks), a run'"'"'s +- .* around it' "$BATS_TEST_TMPDIR/told.txt"
+  done
+  jq -e --slurpfile wide "$BATS_TEST_TMPDIR/peaks3.json" '.memory.sd > 0 and .memory.scatter < $wide[0].memory.scatter' "$BATS_TEST_TMPDIR/peaks0.05.json"
+  [ "$(jq .peaks "$BATS_TEST_TMPDIR/peaks3.json")" = 3 ]
+}
+
 @test "refused" {
   printf 'gpu,n_gpus\nT4,4\n' >"$BATS_TEST_TMPDIR/bad.csv"
   refused "no columns" calibrate --runs "$BATS_TEST_TMPDIR/bad.csv"
@@ -237,7 +302,6 @@ program_job=(--platform dgx-h100:1 --model llama-3.1-8b --gbs 16 --seq 2048)
   head -2 $rates | sed '2s/,4942.88,,,/,4942.88,,790,/' >"$BATS_TEST_TMPDIR/peak.csv"
   refused "peak.csv:2: column 'mem_gb': a peak of 790 GiB, and A100-SXM4-80GB has 79." calibrate --runs "$BATS_TEST_TMPDIR/peak.csv"
   refused "--platform P --model M --gbs N" calibrate --suggest 3
-  refused "--suggest writes no file" calibrate --suggest 3 "${job[@]}" -o "$BATS_TEST_TMPDIR/x.json"
   refused "the column" calibrate --sites "$RUNS"
   refused "add --csv FILE" validate $TABLE --sensitivities
   refused "SimGrid has the platform file's figures only" simulate "${job[@]}" --strategy pp=2,dp=4,tmp=2,mbs=1 --site "$SITE" --network simgrid

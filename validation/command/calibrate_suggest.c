@@ -1,12 +1,15 @@
 /* See validation/command/calibrate_suggest.h. */
 #include "validation/command/calibrate_suggest.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <omp.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/base/units.h"
+#include "core/system/output_file.h"
 #include "search/method/methods.h"
 #include "search/method/search.h"
 #include "search/run/space_session.h"
@@ -120,26 +123,75 @@ static double half_pct(const session *own, double variance) {
   return 100 * (exp(pl_site_half_of(&own->prior, variance)) - 1);
 }
 
-/* variance[i]: of the best strategy's time when the runs up to i are known. */
+/* variance[i * n_best + k]: of the time of the best strategy k when the runs up to i are known. */
 static void print(const session *own, const uint32_t *chosen, const double *variance, uint32_t n) {
   char time[PL_UNIT_TEXT_BYTES];
-  printf("best strategy %s, +- %.0f %% before any run of this site (80 %%)\n", pl_format_time(own->times_s[0], time),
-         half_pct(own, pl_site_together(&own->prior, &own->runs[0], &own->runs[0])));
+  printf("to be known well: the %" PRIu32
+         " best strategies; predicted, 80 %% before any run of this site, after these %u\n",
+         own->n_best, n);
+  for (uint32_t k = 0; k < own->n_best; k++)
+    printf("%10s  +- %3.0f %%  +- %3.0f %%  %s\n", pl_format_time(own->times_s[k], time),
+           half_pct(own, pl_site_together(&own->prior, &own->runs[k], &own->runs[k])),
+           half_pct(own, n > 0 ? variance[(n - 1) * own->n_best + k] : 0), own->strategies[k]);
+  putchar('\n');
   for (uint32_t i = 0; i < n; i++)
-    printf("run %u: --strategy %s\n  predicted %s; then +- %.0f %%\n", i + 1, own->strategies[chosen[i]],
-           pl_format_time(own->times_s[chosen[i]], time), half_pct(own, variance[i]));
-  printf(
-      "Put what they took into a table (validation/README.md), then: paceline calibrate --runs TABLE -o site.json\n");
+    printf("run %u: --strategy %s\n  predicted %s; then +- %.0f %% on the best\n", i + 1, own->strategies[chosen[i]],
+           pl_format_time(own->times_s[chosen[i]], time), half_pct(own, variance[i * own->n_best]));
+  if (own->options->output == NULL)
+    puts("-o runs.csv writes a table of them; put in what they took, in seconds, and their peaks, in GiB, then:");
+  else
+    printf("written to %s: put in what they took, in seconds, and their peaks, in GiB (or leave them empty), then:\n",
+           own->options->output);
+  const pl_calibrate_suggest *o = own->options;
+  printf("paceline calibrate --runs %s --platform %s --framework %s -o site.json\n",
+         o->output != NULL ? o->output : "runs.csv", o->platform, o->framework != NULL ? o->framework : "ideal");
+}
+
+/* ---- the table ---- */
+
+static void put_cell(FILE *stream, const char *text) {
+  fputc('"', stream);
+  for (; *text != '\0'; text++)
+    fprintf(stream, *text == '"' ? "\"\"" : "%c", *text);
+  fputs("\",", stream);
+}
+
+static void write_table(const session *own, const uint32_t *chosen, uint32_t n, FILE *stream) {
+  const pl_evaluation *e = &own->base.evaluation;
+  char *path = realpath(own->options->model, NULL); /* NULL: a model that comes with Paceline */
+  fputs("model,model_file,strategy,seq_len,gbs,gpu,n_gpus,framework,precision,step_time_s,mem_gb\n", stream);
+  for (uint32_t i = 0; i < n; i++) {
+    put_cell(stream, e->model->name);
+    put_cell(stream, path != NULL ? path : own->options->model);
+    put_cell(stream, own->strategies[chosen[i]]);
+    fprintf(stream, "%" PRId64 ",%" PRId64 ",", e->job->seq, e->job->gbs);
+    put_cell(stream, e->cluster->profiles[0].name);
+    fprintf(stream, "%" PRIu32 ",", e->cluster->n_devices);
+    put_cell(stream, pl_framework_or_ideal(e->job->framework)->name);
+    fprintf(stream, "%s,,\n", pl_configuration_precision(e->job));
+  }
+  free(path);
+}
+
+static pl_code store(const session *own, const uint32_t *chosen, uint32_t n) {
+  const pl_calibrate_suggest *o = own->options;
+  if (o->output == NULL) return PL_OK;
+  pl_output_file file;
+  PL_TRY(pl_output_file_open(&file, o->output, o->force, own->error));
+  write_table(own, chosen, n, file.stream);
+  return pl_output_file_close(&file, PL_OK, own->error);
 }
 
 static pl_code suggest(session *own) {
   uint32_t chosen[PL_SUGGEST_MOST], n;
-  double variance[PL_SUGGEST_MOST];
+  double variance[PL_SUGGEST_MOST * N_BEST];
   PL_TRY(check(own->options, own->error));
+  if (own->options->output != NULL) PL_TRY(pl_output_file_check(own->options->output, own->options->force, own->error));
   PL_TRY(load(own));
   PL_TRY(gather(own));
   PL_TRY(pl_site_suggest(&own->prior, own->runs, own->n, own->n_best, (uint32_t)own->options->n, &own->base.arena,
                          chosen, variance, &n, own->error));
+  PL_TRY(store(own, chosen, n));
   print(own, chosen, variance, n);
   return PL_OK;
 }

@@ -97,7 +97,8 @@ static const struct argp_option option_table[] = {
      0},
     {"runs", KEY_RUNS, "CSV", 0,
      "a few measured steps of one's own, as paceline validate reads them: the site, for --site of other commands", 0},
-    {"suggest", KEY_SUGGEST, "N", 0, "which N runs of one's own would tell most about the best strategies", 0},
+    {"suggest", KEY_SUGGEST, "N", 0,
+     "which N runs of one's own would tell most about the best strategies; -o writes a table to fill in", 0},
     {"model", KEY_MODEL, "MODEL", 0, "with --suggest: as in paceline search", 0},
     {"gbs", KEY_GBS, "N", 0, "likewise: sequences per iteration", 0},
     {"seq", KEY_SEQ, "N", 0, "likewise: sequence length (default: the model's)", 0},
@@ -143,7 +144,8 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     return 0;
   case KEY_OUTPUT:
     options->output = options->collectives.output = options->gemm.output = options->kernels.output = value;
-    options->training.output = options->residuals.output = options->sites.output = options->runs.output = value;
+    options->training.output = options->residuals.output = options->sites.output = options->runs.output =
+        options->suggest.output = value;
     options->machine.output = value;
     return 0;
   case KEY_CHECK:
@@ -151,7 +153,8 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     return 0;
   case KEY_FORCE:
     options->collectives.force = options->gemm.force = options->kernels.force = options->training.force = true;
-    options->residuals.force = options->sites.force = options->runs.force = options->machine.force = true;
+    options->residuals.force = options->sites.force = options->runs.force = options->machine.force =
+        options->suggest.force = true;
     return 0;
   case KEY_GEMM:
     if (options->gemm.n_rows < PL_CALIBRATE_FILES_MAX) options->gemm.rows[options->gemm.n_rows] = value;
@@ -300,7 +303,6 @@ static pl_code check_site(const calibrate_options *options, bool others, pl_erro
     return pl_fail(error, PL_BAD_INPUT, "--model, --gbs and --seq say what --suggest N is for; leave them out");
   if (s->framework != NULL && !runs && !suggest)
     return pl_fail(error, PL_BAD_INPUT, "--framework is of --runs and --suggest; leave it out");
-  if (suggest && options->output != NULL) return pl_fail(error, PL_BAD_INPUT, "--suggest writes no file; leave out -o");
   if (sites + runs + suggest + others <= 1 || (!sites && !runs && !suggest)) return PL_OK;
   const char *own = suggest ? "--suggest" : runs ? "--runs" : "--sites";
   char list[LIST_BYTES];

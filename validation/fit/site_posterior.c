@@ -433,7 +433,8 @@ pl_code pl_site_suggest(const pl_site *prior, const pl_site_run *candidates, uin
     for (uint32_t i = 0; i < n; i++)
       for (uint32_t k = 0; k < n; k++)
         together[(size_t)i * n + k] -= along[i] * along[k] / all;
-    if (variance != NULL) variance[*found] = fmax(0, together[0]);
+    for (uint32_t t = 0; t < n_targets && variance != NULL; t++)
+      variance[*found * n_targets + t] = fmax(0, together[(size_t)t * n + t]);
     chosen[(*found)++] = best;
   }
   pl_arena_release_to(arena, mark);

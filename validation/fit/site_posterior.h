@@ -51,8 +51,8 @@ pl_code pl_site_posterior(const pl_site_knowledge *knowledge, uint32_t part, pl_
 
 /* Of `n` runs that could be made those `n_chosen` that leave least doubt, one after the other: each is the one that
  * most lowers the sum of the variances of the first `n_targets` of them, figures and what remains together. chosen[]
- * holds their indices, variance[] that of the first target once they are known (NULL: nobody asks). *found: fewer if
- * there are not as many. */
+ * holds their indices, variance[n_chosen * n_targets] those of the targets once the runs up to each are known (NULL:
+ * nobody asks). *found: fewer if there are not as many. */
 pl_code pl_site_suggest(const pl_site *prior, const pl_site_run *candidates, uint32_t n, uint32_t n_targets,
                         uint32_t n_chosen, pl_arena *arena, uint32_t *chosen, double *variance, uint32_t *found,
                         pl_error *error);

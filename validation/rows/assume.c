@@ -75,7 +75,7 @@ static void say_software(writer *w, const pl_case_options *options) {
 static void say_model(writer *w) {
   const pl_model *model = w->c->model;
   const pl_measured_row *row = w->row;
-  if (model->unlike.parts != NULL) return;
+  if (model->unlike.parts != NULL || !is_blank(row->model_file)) return;
   if (row->ffn_hidden == 0) say(w, "ffn_hidden: %" PRId64, model->width.ffn_hidden);
   if (row->n_kv_heads == 0 && model->attention.n_kv_heads != model->attention.n_heads)
     say(w, "n_kv_heads: %" PRId64, model->attention.n_kv_heads);
@@ -102,6 +102,7 @@ static void say_strategy(writer *w) {
   const pl_measured_row *row = w->row;
   const pl_strategy *strategy = &w->c->strategy;
   int32_t replicas = pl_strategy_replicas(strategy);
+  if (!is_blank(row->strategy)) return;
   if (row->dp == 0 && strategy->dp > 1) say(w, "dp: %d", strategy->dp);
   if (row->mbs == 0) say(w, "mbs: %d", strategy->mbs);
   if (row->sp < 0 && strategy->tmp > 1) say(w, "sp: %d", strategy->sp);

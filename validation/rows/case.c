@@ -23,11 +23,11 @@ static const char *settings_of(const pl_measured_row *row) {
 static uint64_t configuration(const pl_measured_row *row) {
   pl_digest digest;
   pl_digest_init(&digest);
-  const char *const texts[] = {row->schedule,   row->tied_embeddings, row->norms,    row->reshard_after_forward,
-                               row->family,     row->model,           row->gpu,      row->interconnect,
-                               row->framework,  row->precision,       row->mlp_type, row->fsdp,
-                               row->recompute,  row->assign,          row->program,  row->platform,
-                               settings_of(row)};
+  const char *const texts[] = {row->schedule,   row->tied_embeddings, row->norms,      row->reshard_after_forward,
+                               row->family,     row->model,           row->gpu,        row->interconnect,
+                               row->framework,  row->precision,       row->mlp_type,   row->fsdp,
+                               row->recompute,  row->assign,          row->program,    row->platform,
+                               row->model_file, row->strategy,        settings_of(row)};
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
     pl_digest_text(&digest, texts[i]);
 #define PL_MEASURED_COUNT(name, lowest, absent) pl_digest_u64(&digest, (uint64_t)row->name);

@@ -1,9 +1,11 @@
 /* See validation/rows/measured.h. */
 #include "validation/rows/measured.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -33,8 +35,19 @@ enum { N_FIELDS = sizeof fields / sizeof fields[0] };
 _Static_assert(N_FIELDS <= 64, "one bit of pl_measured.columns each");
 
 /* Without these no run can be told from another. */
-static const char *const needed[] = {"model",  "n_layers", "hidden", "n_heads", "seq_len", "gpu",
-                                     "n_gpus", "tp",       "pp",     "dp",      "gbs"};
+static const struct {
+  const char *name, *unless; /* the column that says it too */
+} needed[] = {{"model", "model_file"},
+              {"n_layers", "model_file"},
+              {"hidden", "model_file"},
+              {"n_heads", "model_file"},
+              {"seq_len", NULL},
+              {"gpu", NULL},
+              {"n_gpus", NULL},
+              {"tp", "strategy"},
+              {"pp", "strategy"},
+              {"dp", "strategy"},
+              {"gbs", NULL}};
 /* One of these: what is compared. */
 static const char *const measurements[] = {"step_time_s",          "iter_time_s", "iter_time_derived_s",
                                            "tokens_per_s_per_gpu", "status",      "measured_rank"};
@@ -84,17 +97,21 @@ static const char *find_meant(const pl_csv *csv, const char *name) {
   return NULL;
 }
 
+static bool has_column(const pl_csv *csv, const char *name) {
+  return pl_csv_column_of_any_case(csv, name) != PL_CSV_NO_COLUMN;
+}
+
 static pl_code check_columns(const pl_csv *csv, pl_error *error) {
   char missing[PL_ERROR_MESSAGE_BYTES / 2] = "";
   int n_missing = 0;
-  bool has_programs = pl_csv_column_of_any_case(csv, "program") != PL_CSV_NO_COLUMN; /* which say all of that */
+  bool has_programs = has_column(csv, "program"); /* which say all of that */
   for (size_t i = 0; i < sizeof needed / sizeof needed[0] && !has_programs; i++) {
-    if (pl_csv_column_of_any_case(csv, needed[i]) != PL_CSV_NO_COLUMN) continue;
+    if (has_column(csv, needed[i].name) || (needed[i].unless != NULL && has_column(csv, needed[i].unless))) continue;
     char quoted[64];
-    const char *meant = find_meant(csv, needed[i]);
+    const char *meant = find_meant(csv, needed[i].name);
     snprintf(quoted, sizeof quoted, meant != NULL ? "is it '%.40s'" : "%.40s", meant != NULL ? meant : "");
     char name[64];
-    snprintf(name, sizeof name, "'%s'", needed[i]);
+    snprintf(name, sizeof name, "'%s'", needed[i].name);
     append(missing, sizeof missing, name, meant != NULL ? quoted : NULL);
     n_missing++;
   }
@@ -212,6 +229,32 @@ static pl_code read_field(const pl_csv *csv, uint32_t row, const field *f, const
   return isnan(*number) ? read_number(csv, row, columns[1], number, error) : PL_OK;
 }
 
+/* What a strategy says of degrees, where columns are left empty; what they say otherwise is a defect. */
+static pl_code spread_strategy(pl_measured_row *row, pl_arena *arena, pl_error *error) {
+  const struct {
+    const char *key, *column;
+    int64_t *count, absent;
+  } counts[] = {{"pp", "pp", &row->pp, 0},    {"dp", "dp", &row->dp, 0},
+                {"tmp", "tp", &row->tp, 0},   {"cp", "cp", &row->cp, 0},
+                {"ep", "ep", &row->ep, 0},    {"vpp", "vpp", &row->vpp, 0},
+                {"mbs", "mbs", &row->mbs, 0}, {"zero", "zero_stage", &row->zero_stage, -1},
+                {"sp", "sp", &row->sp, -1}};
+  for (const char *at = row->strategy; *at != '\0'; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
+    size_t length = strcspn(at, "=,");
+    for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+      if (strlen(counts[i].key) != length || strncmp(at, counts[i].key, length) != 0 || at[length] != '=') continue;
+      char *end;
+      long long value = strtoll(at + length + 1, &end, 10);
+      if (*end != ',' && *end != '\0') continue; /* which reading the strategy will say */
+      if (*counts[i].count != counts[i].absent && *counts[i].count != value && row->defect == NULL)
+        row->defect = pl_arena_printf(arena, "column '%s': %" PRId64 ", and 'strategy' has %s=%lld; leave one empty",
+                                      counts[i].column, *counts[i].count, counts[i].key, value);
+      if (*counts[i].count == counts[i].absent) *counts[i].count = value;
+    }
+  }
+  return arena->failed ? pl_fail_memory(error, row->file) : PL_OK;
+}
+
 /* Keeps what is wrong with the first bad cell of a row, without the file and the line. */
 static pl_code keep_defect(const pl_csv *csv, uint32_t index, pl_code code, const pl_error *why, pl_arena *arena,
                            pl_measured_row *row, pl_error *error) {
@@ -250,6 +293,8 @@ pl_code pl_measured_read(const pl_csv *csv, pl_arena *arena, pl_measured *measur
     measured->rows[row].file = csv->name;
     measured->rows[row].line = csv->lines[row];
     measured->rows[row].table = measured;
+    if (measured->rows[row].model[0] == '\0') measured->rows[row].model = measured->rows[row].model_file;
+    PL_TRY(spread_strategy(&measured->rows[row], arena, error));
   }
   return list_ignored(csv, measured->columns, arena, &measured->ignored, error);
 }

@@ -17,7 +17,7 @@
 #define PL_MEASURED_TEXTS(X) \
   X(family) X(model) X(kind) X(gpu) X(interconnect) X(framework) X(precision) X(mlp_type) X(fsdp) X(recompute) \
   X(step_time_kind) X(notes) X(source) X(confidence) X(status) X(assign) \
-  X(schedule) X(tied_embeddings) X(norms) X(reshard_after_forward) X(program) X(platform)
+  X(schedule) X(tied_embeddings) X(norms) X(reshard_after_forward) X(program) X(platform) X(model_file) X(strategy)
 /* Whole numbers from `lowest`; `absent` where nothing is stated. X(name, lowest, absent) */
 #define PL_MEASURED_COUNTS(X) \
   X(n_layers, 1, 0) X(hidden, 1, 0) X(ffn_hidden, 1, 0) X(n_heads, 1, 0) X(n_kv_heads, 1, 0) X(seq_len, 1, 0) \

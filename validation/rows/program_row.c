@@ -10,20 +10,12 @@
 #include "workloads/run/program_interval.h"
 #include "workloads/run/simulate_program.h"
 
-/* As seen from the folder of the table, if there is such a file. */
-static const char *beside(const pl_measured_row *row, const char *path, pl_arena *arena) {
-  const char *slash = strrchr(row->file, '/');
-  if (path[0] == '/' || slash == NULL) return path;
-  const char *there = pl_arena_printf(arena, "%.*s%s", (int)(slash - row->file) + 1, row->file, path);
-  return there == NULL || access(there, F_OK) == 0 ? there : path;
-}
-
 pl_code pl_program_row_express(pl_case *c, const pl_case_options *options, pl_arena *arena, pl_error *error) {
   const pl_measured_row *row = c->row;
   if (options->platform_path == NULL && row->platform[0] == '\0')
     return pl_fail(error, PL_UNSUPPORTED, "not stated: platform (or --platform, for all rows)");
-  c->program = beside(row, row->program, arena);
-  c->platform = options->platform_path != NULL ? options->platform_path : beside(row, row->platform, arena);
+  c->program = pl_row_beside(row, row->program, arena);
+  c->platform = options->platform_path != NULL ? options->platform_path : pl_row_beside(row, row->platform, arena);
   c->assumptions = "";
   if (c->program == NULL || c->platform == NULL) return pl_fail_memory(error, "the names of the programs");
   if (access(c->program, R_OK) != 0) return pl_fail(error, PL_UNSUPPORTED, "program: %s cannot be read", c->program);

@@ -87,8 +87,11 @@ pl_code pl_row_cluster(const pl_measured_row *row, pl_platform_plan *plan, char 
 /* Reads the table of models that comes with Paceline (validation/models.csv). */
 pl_code pl_row_known_load(pl_arena *arena, pl_csv *known, pl_error *error);
 
-/* Models known by name (pl_row_known_load): for architectures, and dimensions that a row
- * leaves out. */
+/* A file that a row names, as seen from the folder of its table if there is such a file; NULL: no memory. */
+const char *pl_row_beside(const pl_measured_row *row, const char *path, pl_arena *arena);
+
+/* The file of `model_file`, and of others: models known by name (pl_row_known_load): for architectures, and dimensions
+ * that a row leaves out. */
 pl_code pl_row_model(const pl_measured_row *row, const pl_row_habits *habits, const pl_csv *known, pl_arena *arena,
                      pl_model *model, pl_error *error);
 /* Whether the row is about a convolutional network, whose samples have no length. */

@@ -85,7 +85,7 @@ pl_code pl_row_job(const pl_measured_row *row, const pl_row_habits *habits, cons
                    pl_error *error) {
   *job = (pl_job){.gbs = row->gbs, .seq = row->seq_len, .flash = true, .bucket_bytes = 25e6, .split_sends = true};
   if (framework != NULL) pl_framework_apply(framework, job);
-  if (habits->no_flash) job->flash = false;
+  if (habits->no_flash && row->strategy[0] == '\0') job->flash = false; /* else all is as on the command line */
   if (row->gbs == 0) return pl_fail(error, PL_UNSUPPORTED, "not stated: gbs");
   if (pl_row_is_network(row)) job->seq = 1; /* a sample is a picture */
   if (job->seq == 0) return pl_fail(error, PL_UNSUPPORTED, "not stated: seq_len");

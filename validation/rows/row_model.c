@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/system/data_folder.h"
 #include "core/text/json_writer.h"
@@ -325,6 +326,25 @@ static pl_code take_network(const pl_measured_row *row, const char *file, pl_are
   return PL_OK;
 }
 
+const char *pl_row_beside(const pl_measured_row *row, const char *path, pl_arena *arena) {
+  const char *slash = strrchr(row->file, '/');
+  if (path[0] == '/' || slash == NULL) return path;
+  const char *there = pl_arena_printf(arena, "%.*s%s", (int)(slash - row->file) + 1, row->file, path);
+  return there == NULL || access(there, F_OK) == 0 ? there : path;
+}
+
+static pl_code take_file(const pl_measured_row *row, pl_arena *arena, pl_model *model, pl_error *error) {
+  const char *path = pl_row_beside(row, row->model_file, arena);
+  if (path == NULL) return pl_fail_memory(error, "the models");
+  if (row->seq_len == 0) return pl_fail(error, PL_UNSUPPORTED, "not stated: seq_len");
+  pl_error why = PL_ERROR_INIT;
+  pl_code code = pl_model_load(path, arena, model, &why);
+  if (code == PL_BAD_INPUT || code == PL_IO) return pl_fail(error, PL_UNSUPPORTED, "model_file: %s", why.message);
+  if (code != PL_OK) return pl_fail(error, code, "%s", why.message);
+  if (row->model[0] != '\0') model->name = row->model;
+  return PL_OK;
+}
+
 pl_code pl_row_model(const pl_measured_row *row, const pl_row_habits *habits, const pl_csv *known, pl_arena *arena,
                      pl_model *model, pl_error *error) {
   /* Nemotron 3 Nano, Super and Ultra; Nemotron3 4B, 8B and 22B are older and transformers. */
@@ -344,6 +364,7 @@ pl_code pl_row_model(const pl_measured_row *row, const pl_row_habits *habits, co
                                        "hyena",
                                        "RWKV"};
   static const char *const images[] = {"ResNet", "VGG", "Inception"};
+  if (row->model_file[0] != '\0') return take_file(row, arena, model, error);
   const char *network = find_network(row);
   if (network != NULL) return take_network(row, network, arena, model, error);
   for (size_t i = 0; i < sizeof images / sizeof images[0]; i++)

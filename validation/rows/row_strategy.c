@@ -203,9 +203,22 @@ static pl_ep_overlap hidden_tokens(const pl_measured_row *row, const pl_model *m
              : PL_EP_OVERLAP_NONE;
 }
 
+/* As --strategy takes it. */
+static pl_code given_strategy(const pl_measured_row *row, const pl_model *model, const pl_job *job, pl_arena *arena,
+                              pl_strategy *strategy, pl_error *error) {
+  pl_error why = PL_ERROR_INIT;
+  pl_code code = pl_strategy_parse(row->strategy, model, arena, strategy, &why);
+  if (code == PL_BAD_INPUT) return pl_fail(error, PL_UNSUPPORTED, "strategy: %s", why.message);
+  if (code != PL_OK) return pl_fail(error, code, "%s", why.message);
+  pl_strategy_adopt(strategy, job);
+  code = pl_strategy_spread(strategy, (uint32_t)row->n_gpus, &why);
+  return code == PL_OK ? PL_OK : pl_fail(error, PL_UNSUPPORTED, "%s", why.message);
+}
+
 pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits, const pl_model *model,
                         const pl_job *job, pl_arena *arena, pl_strategy *strategy, pl_error *error) {
   int32_t mbs = 0;
+  if (row->strategy[0] != '\0') return given_strategy(row, model, job, arena, strategy, error);
   PL_TRY(find_microbatch(row, &mbs, error));
   PL_TRY(check_method(row, error));
   *strategy = (pl_strategy){.pp = degree(row->pp),
