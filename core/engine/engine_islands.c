@@ -3,12 +3,15 @@
 
 #include <string.h>
 
+/* Instead of the lane of a segment: it has no parts on links. */
+static const uint32_t no_links = PL_NONE - 1;
+
 /* Lanes are united as long as something joins two of them. */
 typedef struct finding {
   const pl_graph *graph;
   const pl_lanes *lanes;
   uint32_t *parent, n_left; /* per lane; how many sets there are */
-  /* The lane that came first; PL_NONE: none has. */
+  /* The lane that came first (of segments: last); PL_NONE: none has. */
   uint32_t *device_lane, *link_lane, *segment_lane;
 } finding;
 
@@ -52,10 +55,13 @@ static void claim_links(finding *own, uint32_t spec, uint32_t lane) {
 
 static void claim_segment(finding *own, uint32_t segment, uint32_t lane) {
   const pl_segment *record = &own->graph->segments[segment];
-  if (own->segment_lane[segment] == lane) return;
-  own->segment_lane[segment] = lane;
-  for (uint32_t part = record->first_part; part < record->first_part + record->n_parts; part++)
-    if (own->graph->parts[part].transfers) claim_links(own, own->graph->parts[part].spec, lane);
+  if (own->segment_lane[segment] == lane || own->segment_lane[segment] == no_links) return;
+  own->segment_lane[segment] = no_links;
+  for (uint32_t part = record->first_part; part < record->first_part + record->n_parts; part++) {
+    if (!own->graph->parts[part].transfers) continue;
+    claim_links(own, own->graph->parts[part].spec, lane);
+    own->segment_lane[segment] = lane;
+  }
 }
 
 static void claim_task(finding *own, uint32_t task, uint32_t lane) {

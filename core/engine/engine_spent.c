@@ -15,8 +15,8 @@
 
 typedef struct spending {
   pl_account account;
-  /* Per totals: how often they were taken on the first device that took them; what others take is added at once. */
-  pl_ticks *taken;
+  /* Per totals: how often they were taken on the first device that took them, and on the others, if there are any. */
+  pl_ticks *taken, **by_others;
   uint32_t *taker;
 } spending;
 
@@ -97,7 +97,17 @@ static void add_taken(const spending *own) {
     uint32_t totals = account->totals_of[segment];
     if (totals == PL_NONE || own->taker[totals] == PL_NONE) continue;
     add_totals(account, own->taker[totals], totals, own->taken[totals]);
+    for (uint32_t device = 0; own->by_others[totals] != NULL && device < account->graph->n_devices; device++)
+      if (own->by_others[totals][device] != 0) add_totals(account, device, totals, own->by_others[totals][device]);
   }
+}
+
+/* By a device that is not the first. */
+static void take_too(spending *own, uint32_t device, uint32_t totals, pl_ticks weight) {
+  const pl_account *account = &own->account;
+  pl_ticks **taken = &own->by_others[totals];
+  if (*taken == NULL) *taken = PL_TAKE(account->engine->arena, pl_ticks, account->graph->n_devices);
+  if (*taken != NULL) (*taken)[device] += weight;
 }
 
 /* The next task on the compute stream of `device`, and the gap before it. A stretch counts as often as what ends it:
@@ -127,7 +137,7 @@ static void charge_task(spending *own, uint32_t device, uint32_t task) {
   if (own->taker[totals] == device) {
     own->taken[totals] += weight;
   } else {
-    add_totals(account, device, totals, weight);
+    take_too(own, device, totals, weight);
   }
 }
 
@@ -168,8 +178,9 @@ static bool take(spending *own) {
   if (account->charges != NULL && !pl_account_take_charges(account, account->charges)) return false;
   if (!pl_account_take(account) || !take_runs(account)) return false;
   own->taken = PL_TAKE(arena, pl_ticks, account->n_totals);
+  own->by_others = PL_TAKE(arena, pl_ticks *, account->n_totals);
   own->taker = pl_arena_take(arena, account->n_totals * sizeof *own->taker, _Alignof(uint32_t));
-  if (own->taken == NULL || own->taker == NULL) return false;
+  if (own->taken == NULL || own->by_others == NULL || own->taker == NULL) return false;
   for (uint32_t at = 0; at < account->n_totals; at++)
     own->taker[at] = PL_NONE;
   return true;

@@ -2,6 +2,9 @@
  * bit: every column of the row, what was played, the features, memory by stage and the busiest link. Random strategies,
  * each with all that is done with gradients, in random order, on random platforms, with the caches of a sweep.
  *
+ * Every other family goes on without features, as a sweep does: then stages share the passes that they have in common
+ * (pl_compile_options.shares_passes), which no run from the beginning does here.
+ *
  * That runs do go on, of every kind, is counted. PACELINE_SEED chooses the first seed, PACELINE_CASES how many. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,6 +56,7 @@ typedef struct problem {
   const pl_job *job;
   pl_simulate_options options;
   bool sweeps_always; /* of rolled graphs dates are forgotten as soon as they can be */
+  bool shares_passes; /* when going on: no features */
 } problem;
 
 typedef struct tally {
@@ -66,7 +70,7 @@ static void simulate(const problem *own, const pl_strategy *strategy, thread *wi
   pl_simulate_options options = own->options;
   pl_arena_init(&out->arena, 0);
   memset(out->features, 0, sizeof out->features);
-  options.features = out->features;
+  options.features = goes_on && own->shares_passes ? NULL : out->features;
   options.n_feature_stages = (uint32_t)strategy->pp;
   options.cache = &with->cache;
   options.blocks = &with->blocks;
@@ -76,7 +80,7 @@ static void simulate(const problem *own, const pl_strategy *strategy, thread *wi
     fail_msg("%s", error.message);
 }
 
-static const char *difference(const outcome *a, const outcome *b) {
+static const char *difference(const outcome *a, const outcome *b, bool shares_passes) {
   const char *first = (const char *)&a->report.row, *second = (const char *)&b->report.row;
   for (uint32_t c = 0; c < pl_result_n_columns; c++) {
     const pl_column_info *column = &pl_result_columns[c];
@@ -89,7 +93,7 @@ static const char *difference(const outcome *a, const outcome *b) {
   if (one->n_played != other->n_played) return "microbatches played";
   if (one->bottleneck_link != other->bottleneck_link || one->bottleneck_utilisation != other->bottleneck_utilisation)
     return "busiest link";
-  return memcmp(a->features, b->features, sizeof a->features) != 0 ? "features" : NULL;
+  return !shares_passes && memcmp(a->features, b->features, sizeof a->features) != 0 ? "features" : NULL;
 }
 
 static void try_variant(uint64_t seed, const problem *own, const pl_strategy *strategy, thread *alone, thread *beside,
@@ -99,7 +103,7 @@ static void try_variant(uint64_t seed, const problem *own, const pl_strategy *st
   assert_non_null(first);
   simulate(own, strategy, alone, false, first);
   simulate(own, strategy, beside, true, second);
-  const char *found = difference(first, second);
+  const char *found = difference(first, second, own->shares_passes);
   if (found != NULL) {
     char *text = pl_strategy_text(strategy, own->model);
     print_message("seed %" PRIu64 ": %s, %s\n", seed, found, text);
@@ -144,8 +148,16 @@ static void try_family(uint64_t seed, uint64_t *random, const problem *own, pl_s
   release(&beside);
 }
 
+static const pl_residuals *load_residuals(pl_arena *arena) {
+  pl_error error = PL_ERROR_INIT;
+  pl_residuals *residuals = PL_TAKE(arena, pl_residuals, 1);
+  if (residuals == NULL || pl_residuals_load(arena, residuals, &error) != PL_OK) fail_msg("%s", error.message);
+  return residuals;
+}
+
 static pl_simulate_options choose_options(uint64_t *random, pl_arena *arena) {
   pl_simulate_options options = PL_SIMULATE_OPTIONS_DEFAULT;
+  options.residuals = load_residuals(arena);
   options.sharing = random_below(random, 4) == 0 ? PL_SHARING_RTT : PL_SHARING_EQUAL;
   if (random_below(random, 2)) options.collective_profile = shipped_collective_profile(arena);
   if (random_below(random, 8) == 0) options.network = PL_NETWORK_ANALYTIC;
@@ -180,7 +192,8 @@ static void try_case(uint64_t seed, uint32_t most_devices, bool regular, tally *
                          .model = &model,
                          .job = &job,
                          .options = choose_options(&random, &arena),
-                         .sweeps_always = seed % 24 == 0};
+                         .sweeps_always = seed % 24 == 0,
+                         .shares_passes = seed % 2 == 0};
     try_family(seed, &random, &own, &strategy, all);
     all->n_cases++;
   }

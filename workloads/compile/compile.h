@@ -26,6 +26,8 @@ typedef struct pl_compile_options {
   pl_sharing sharing;
   pl_stream_policy streams;
   bool names;             /* give tasks and parts names (for timelines) */
+  bool shares_passes;     /* stages whose passes are alike share segments and what these were made from: nobody asks of
+                             which stage or block a part is */
   bool no_overlap_factor; /* ignore the profiles' gamma */
   pl_origins *origins;    /* says what parts and tasks were made from; NULL = nobody asks */
   pl_block_cache *blocks; /* of which the program's blocks are; NULL = none */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "workloads/compile/host_floor.h"
+#include "workloads/compile/pieces_known.h"
 #include "workloads/cost/op_cost.h"
 
 /* What a part of the segment under way does to memory, and which op of the tensor family it is. */
@@ -211,7 +212,7 @@ static void add_collective(gathering *state, uint32_t own, const char *name) {
                         .category = PL_CATEGORY_TENSOR,
                         .name = name_of(state, name),
                         .transfers = lowered->has_rivals,
-                        .spec = lowered->spec,
+                        .spec = lowered->spec, /* does not matter where there are no rivals */
                         .size_bytes = lowered->progress_bytes};
   const pl_origin origin = {
       .name = name, .block = -1, .category = PL_CATEGORY_TENSOR, .family = class->family, .family_op = own};
@@ -477,7 +478,7 @@ static void take_arrays(gathering *state, uint32_t most) {
   state->pieces = pl_arena_take(arena, most * sizeof *state->pieces, _Alignof(pl_piece));
 }
 
-pl_pieces pl_pieces_take(const pl_piece_context *context, const pl_pass *pass, pl_category category) {
+static pl_pieces take_anew(const pl_piece_context *context, const pl_pass *pass, pl_category category) {
   uint32_t most = count_ops(context->program, pass), tensor = context->device->group_class[PL_SLOT_TENSOR];
   gathering state = {.context = context, .block = -1};
   if (tensor != PL_NONE) state.tensor = &context->plan->group_classes[tensor];
@@ -502,5 +503,13 @@ pl_pieces pl_pieces_take(const pl_piece_context *context, const pl_pass *pass, p
   }
   pl_pieces made = {.pieces = state.pieces, .n = state.n_pieces, .n_carried = state.n_carried};
   memcpy(made.carried, state.carried, sizeof made.carried);
+  return made;
+}
+
+pl_pieces pl_pieces_take(const pl_piece_context *context, const pl_pass *pass, pl_category category) {
+  pl_pieces made;
+  if (pl_pieces_recall(context, pass, category, &made)) return made;
+  made = take_anew(context, pass, category);
+  if (made.pieces != NULL) pl_pieces_remember(context, pass, category, &made);
   return made;
 }

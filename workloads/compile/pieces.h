@@ -47,12 +47,26 @@ typedef struct pl_pieces {
   uint32_t n_carried;
 } pl_pieces;
 
-/* Room for the parts of a pass, kept from one pass to the next of a compilation; empty when zeroed. */
+/* A pass of some crew (workloads/compile/pieces_known.h). */
+typedef struct pl_known_pass {
+  const pl_pass *pass;
+  pl_category category;
+  const pl_device_profile *profile;
+  const pl_device_class *device; /* any of the crew */
+  pl_pieces pieces;
+} pl_known_pass;
+
+enum { PL_KNOWN_PASSES = 12 };
+
+/* Room for the parts of a pass, and the last passes, kept from one pass to the next of a compilation; empty when
+ * zeroed. */
 typedef struct pl_piece_scratch {
   pl_part *parts;
   struct pl_part_note *notes;
   pl_part_origin *origins;
   uint32_t room;
+  pl_known_pass known[PL_KNOWN_PASSES]; /* ring */
+  uint32_t n_known;                     /* so far */
 } pl_piece_scratch;
 
 typedef struct pl_piece_context {

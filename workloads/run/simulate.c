@@ -40,6 +40,12 @@ static bool tells_origins(const pl_simulate_options *options) {
          options->trace != NULL || options->diagram != NULL || has_interval(options);
 }
 
+/* By stage or by block, beyond what a row says. */
+static bool tells_parts(const pl_simulate_options *options) {
+  return options->explanation != NULL || options->features != NULL || options->recording != NULL ||
+         options->trace != NULL || options->diagram != NULL || options->stragglers != NULL;
+}
+
 /* ---- running ---- */
 
 const char *const pl_executor_names[] = {"engine",          "proteus",         "proteus-plain",
@@ -113,6 +119,7 @@ pl_code pl_simulation_build(simulation *state) {
                                         .streams = proteus ? PL_STREAMS_READY : options->streams,
                                         .names = options->trace != NULL || options->explanation != NULL ||
                                                  options->recording != NULL,
+                                        .shares_passes = !tells_parts(options),
                                         .origins = tells_origins(options) ? &state->origins : NULL,
                                         .blocks = options->blocks,
                                         .no_overlap_factor = state->chunked || options->no_overlap_factor};
