@@ -54,6 +54,7 @@ typedef struct pl_origins {
   uint32_t n_parts, part_capacity;
   pl_task_origin *tasks; /* by increasing task */
   uint32_t n_tasks, task_capacity;
+  bool times_only; /* an explanation need not add up flops and bytes */
 } pl_origins;
 
 /* Caller's storage; memory comes from `arena`, whose `failed` flag says that it ran out. */

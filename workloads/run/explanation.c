@@ -7,6 +7,13 @@
 
 #include "core/base/hash_index.h"
 
+/* Of a segment, the parts that are calls of one op: layers alike make them many. */
+typedef struct segment_op {
+  uint32_t op, n;
+  pl_ticks ticks; /* of all of them */
+  const pl_origin *last;
+} segment_op;
+
 typedef struct explaining {
   const pl_program *program;
   const pl_communication_plan *plan;
@@ -19,7 +26,10 @@ typedef struct explaining {
   pl_hash_index known;
   uint32_t *op_of_made;        /* per origin that was made for parts; PL_NONE: no part has it */
   uint32_t *op_of_task_origin; /* per entry of origins->tasks */
+  uint32_t *like;              /* likewise: an entry before it, or itself, that is the same op of the same group */
   uint32_t *entry_of_row;      /* per row of the graph that is a communication: among origins->tasks */
+  segment_op *segment_ops;     /* by segment */
+  uint32_t *first_op;          /* per segment, and the end of all */
   pl_explained_time *times;
 } explaining;
 
@@ -86,8 +96,10 @@ static void list_communication(explaining *state) {
     last[own->group_class] = at + 1;
     if (before > 0 && same_communication(&origins->tasks[before - 1], own)) {
       state->op_of_task_origin[at] = state->op_of_task_origin[before - 1];
+      state->like[at] = state->like[before - 1];
       continue;
     }
+    state->like[at] = at;
     const pl_explained_op op = op_of_communication(state, own);
     state->op_of_task_origin[at] = find_op(state, &op);
   }
@@ -100,7 +112,8 @@ static bool list_ops(explaining *state) {
   state->most_ops = origins->n_made + origins->n_tasks;
   state->ops = pl_arena_take(state->arena, state->most_ops * sizeof *state->ops, _Alignof(pl_explained_op));
   state->op_of_made = pl_arena_take(state->arena, origins->n_made * sizeof(uint32_t), _Alignof(uint32_t));
-  state->op_of_task_origin = PL_TAKE(state->arena, uint32_t, origins->n_tasks);
+  state->op_of_task_origin = pl_arena_take(state->arena, origins->n_tasks * sizeof(uint32_t), _Alignof(uint32_t));
+  state->like = pl_arena_take(state->arena, origins->n_tasks * sizeof(uint32_t), _Alignof(uint32_t));
   if (state->arena->failed) return false;
   memset(state->op_of_made, 0xff, origins->n_made * sizeof(uint32_t)); /* PL_NONE */
   for (uint32_t part = 0; part < origins->n_parts && !state->arena->failed; part++) {
@@ -133,21 +146,56 @@ static uint64_t times_of(const explaining *state, uint32_t row) {
 
 /* ---- work: segments are counted first, then multiplied ---- */
 
+/* Where the parts of one segment begin and end in `segment_ops`, in the order in which their ops come. */
+static bool list_segment_ops(explaining *state) {
+  const pl_graph *graph = state->graph;
+  uint32_t n = 0, room = 0, *at_of_op = PL_TAKE(state->arena, uint32_t, state->n_ops);
+  state->first_op = pl_arena_take(state->arena, (graph->n_segments + 1) * sizeof(uint32_t), _Alignof(uint32_t));
+  if (state->arena->failed) return false;
+  for (uint32_t segment = 0; segment < graph->n_segments; segment++) {
+    uint32_t first = n, part = graph->segments[segment].first_part, end = part + graph->segments[segment].n_parts;
+    state->first_op[segment] = first;
+    for (; part < end; part++) {
+      uint32_t op = op_of_part(state, part), at = at_of_op[op];
+      if (at < first || at >= n || state->segment_ops[at].op != op) {
+        segment_op *grown = pl_arena_grown(state->arena, state->segment_ops, n, 1, sizeof *grown, &room);
+        if (grown == NULL) return false;
+        state->segment_ops = grown;
+        at = at_of_op[op] = n++;
+        grown[at] = (segment_op){.op = op};
+      }
+      segment_op *own = &state->segment_ops[at];
+      own->n++;
+      own->ticks += graph->parts[part].ticks;
+      own->last = pl_origins_part(state->origins, part);
+    }
+  }
+  state->first_op[graph->n_segments] = n;
+  return true;
+}
+
 static void add_calls(const explaining *state, uint32_t device, uint32_t segment, uint64_t n) {
+  uint32_t tensor = state->plan->device_classes[device].group_class[PL_SLOT_TENSOR];
+  for (uint32_t at = state->first_op[segment]; at < state->first_op[segment + 1]; at++) {
+    const segment_op *own = &state->segment_ops[at];
+    pl_explained_time *time = time_of(state, device, own->op);
+    pl_ticks ticks = own->ticks;
+    time->calls += n * own->n;
+    if (state->result->part_spans == NULL) time->run += ticks * (pl_ticks)n;
+    if (own->last->family != PL_NONE) {
+      time->group_class = tensor;
+      ticks = state->plan->ops[state->plan->group_classes[tensor].first_op + own->last->family_op].alone_ticks * own->n;
+    }
+    time->alone += ticks * (pl_ticks)n;
+    time->cost = own->last->cost;
+  }
+}
+
+static void add_loads(const explaining *state, uint32_t device, uint32_t segment, uint64_t n) {
   const pl_segment *own = &state->graph->segments[segment];
   for (uint32_t part = own->first_part; part < own->first_part + own->n_parts; part++) {
     const pl_origin *origin = pl_origins_part(state->origins, part);
     pl_explained_time *time = time_of(state, device, op_of_part(state, part));
-    pl_ticks ticks = state->graph->parts[part].ticks;
-    uint32_t tensor = state->plan->device_classes[device].group_class[PL_SLOT_TENSOR];
-    time->calls += n;
-    if (state->result->part_spans == NULL) time->run += ticks * (pl_ticks)n;
-    if (origin->family != PL_NONE) {
-      time->group_class = tensor;
-      ticks = state->plan->ops[state->plan->group_classes[tensor].first_op + origin->family_op].alone_ticks;
-    }
-    time->alone += ticks * (pl_ticks)n;
-    time->cost = origin->cost;
     time->flops += origin->flops * (double)n;
     time->bytes += origin->bytes * (double)n;
   }
@@ -167,7 +215,9 @@ static bool add_work(explaining *state) {
   for (uint32_t device = 0; device < graph->n_devices; device++)
     for (uint32_t segment = 0; segment < graph->n_segments; segment++) {
       uint64_t n = counts[(size_t)device * graph->n_segments + segment];
-      if (n > 0) add_calls(state, device, segment, n);
+      if (n == 0) continue;
+      add_calls(state, device, segment, n);
+      if (!state->origins->times_only) add_loads(state, device, segment, n);
     }
   return true;
 }
@@ -191,22 +241,38 @@ static pl_ticks ticks_of(const explaining *state, const pl_task_origin *own, uin
   return (result->finish[own->last_task] - result->start[own->first_task]) * (pl_ticks)times;
 }
 
-static void add_communication(explaining *state) {
-  for (uint32_t at = 0; at < state->origins->n_tasks; at++) {
-    const pl_task_origin *own = &state->origins->tasks[at];
-    const pl_task *task = &state->graph->tasks[own->first_task];
-    const pl_group_class *class = &state->plan->group_classes[own->group_class];
-    pl_ticks alone = state->plan->ops == NULL ? -1 : state->plan->ops[class->first_op + own->family_op].alone_ticks;
-    uint64_t times = times_of(state, own->last_task);
-    pl_ticks run = ticks_of(state, own, times);
-    for (uint32_t member = 0; member < task->n_streams; member++) {
-      pl_explained_time *time = time_of(state, device_of_member(state, task, member), state->op_of_task_origin[at]);
-      time->calls += times;
-      time->alone = alone < 0 ? -1 : time->alone + alone * (pl_ticks)times;
-      time->run += run;
-      time->group_class = own->group_class;
-    }
+/* Calls of one op by one group, which takes `run` together. */
+typedef struct communicated {
+  uint64_t times;
+  pl_ticks run;
+} communicated;
+
+static void add_communicated(const explaining *state, uint32_t entry, const communicated *all) {
+  const pl_task_origin *own = &state->origins->tasks[entry];
+  const pl_task *task = &state->graph->tasks[own->first_task];
+  const pl_group_class *class = &state->plan->group_classes[own->group_class];
+  pl_ticks alone = state->plan->ops == NULL ? -1 : state->plan->ops[class->first_op + own->family_op].alone_ticks;
+  for (uint32_t member = 0; member < task->n_streams; member++) {
+    pl_explained_time *time = time_of(state, device_of_member(state, task, member), state->op_of_task_origin[entry]);
+    time->calls += all->times;
+    time->alone = alone < 0 ? -1 : time->alone + alone * (pl_ticks)all->times;
+    time->run += all->run;
+    time->group_class = own->group_class;
   }
+}
+
+/* What a group does again and again is added up first; but chunks need not begin with the same members. */
+static void add_communication(explaining *state) {
+  communicated *sums = PL_TAKE(state->arena, communicated, state->origins->n_tasks);
+  for (uint32_t at = 0; sums != NULL && at < state->origins->n_tasks; at++) {
+    const pl_task_origin *own = &state->origins->tasks[at];
+    communicated *sum = &sums[state->plan->ops == NULL ? at : state->like[at]];
+    uint64_t times = times_of(state, own->last_task);
+    sum->times += times;
+    sum->run += ticks_of(state, own, times);
+  }
+  for (uint32_t at = 0; sums != NULL && at < state->origins->n_tasks; at++)
+    if (state->like[at] == at || state->plan->ops == NULL) add_communicated(state, at, &sums[at]);
 }
 
 static bool has_part(const explaining *state, uint32_t device, uint32_t row) {
@@ -244,8 +310,8 @@ static void add_charges(explaining *state) {
 static void expose_parts(explaining *state) {
   bool *is_part = PL_TAKE(state->arena, bool, state->n_ops);
   if (is_part == NULL) return;
-  for (uint32_t part = 0; part < state->graph->n_parts; part++)
-    is_part[op_of_part(state, part)] = true;
+  for (uint32_t at = 0; at < state->first_op[state->graph->n_segments]; at++)
+    is_part[state->segment_ops[at].op] = true;
   for (uint32_t device = 0; device < state->graph->n_devices; device++)
     for (uint32_t op = 0; op < state->n_ops; op++)
       if (is_part[op]) {
@@ -260,7 +326,7 @@ static bool take_times(explaining *state) {
   if (state->times == NULL) return false;
   for (size_t at = 0; at < n; at++)
     state->times[at].group_class = PL_NONE;
-  if (!add_work(state) || !list_entries(state)) return false;
+  if (!list_segment_ops(state) || !add_work(state) || !list_entries(state)) return false;
   add_spans(state);
   expose_parts(state);
   add_communication(state);

@@ -31,7 +31,8 @@ typedef struct pl_explained_time {
   pl_ticks alone; /* over all calls; -1: not known (chunked) */
   pl_ticks run;
   pl_ticks exposed, foreign; /* foreign: of exposed, what it waited for others to communicate among themselves */
-  double flops, bytes;       /* computing: over all calls, which differ where the op is no op of a block */
+  double flops, bytes;       /* computing: over all calls, which differ where the op is no op of a block; 0 where
+                                origins say that nobody asks (times_only) */
   pl_op_time cost;           /* computing: of one of the calls */
   uint32_t group_class;      /* communication: of the plan; PL_NONE: the device has no part in it */
 } pl_explained_time;

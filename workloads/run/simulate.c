@@ -136,6 +136,7 @@ pl_code pl_simulation_build(simulation *state) {
 
 pl_code pl_simulation_compile(simulation *state) {
   pl_origins_init(&state->origins, state->arena);
+  state->origins.times_only = !tells_parts(state->options);
   state->compile.leapt = state->leaps.leapt;
   PL_TRY(pl_compile(state->cluster, &state->program, &state->plan, &state->compile, state->arena, &state->compiled,
                     state->error));
