@@ -208,12 +208,6 @@ static inline void release_successors(pl_engine *engine, const pl_task *record, 
   }
 }
 
-static inline void count_event(pl_engine *engine, uint32_t task, bool ends) {
-  engine->n_events++;
-  if (engine->watch != NULL) pl_watch_note_event(engine->watch, task, ends);
-  if (!ends && engine->options.drifts) pl_drift_note(engine, task, 0, PL_DRIFT_EVENT, 1);
-}
-
 static inline void complete(pl_engine *engine, uint32_t task, pl_ticks now) {
   const pl_task *record = pl_engine_task(engine, task);
   if (engine->dates == NULL) {
@@ -225,7 +219,7 @@ static inline void complete(pl_engine *engine, uint32_t task, pl_ticks now) {
   }
   engine->makespan = now;
   engine->n_left--;
-  count_event(engine, task, true);
+  pl_engine_count_event(engine, task, true);
   if (record->memory != PL_NONE) give_memory(engine, record);
   if (engine->spans != NULL && record->kind == PL_TASK_WORK && !was_walked(engine, record, task))
     record_parts(engine, task);
@@ -238,7 +232,7 @@ static inline void complete(pl_engine *engine, uint32_t task, pl_ticks now) {
 static inline void handle(pl_engine *engine, uint32_t task, pl_ticks now) {
   if (engine->overlap != NULL && pl_engine_task(engine, task)->kind == PL_TASK_WORK &&
       !pl_overlap_is_over(engine, task, now)) {
-    count_event(engine, task, false);
+    pl_engine_count_event(engine, task, false);
     return;
   }
   complete(engine, task, now);
@@ -406,7 +400,7 @@ static void take_completions(pl_engine *engine, pl_ticks now) {
   for (uint32_t task; (task = engine->network->ops->advance(engine->network, now)) != PL_NONE;) {
     /* A work task on the network: one of its parts. */
     if (pl_engine_task(engine, task)->kind == PL_TASK_WORK && !pl_overlap_flow_is_over(engine, task, now)) {
-      count_event(engine, task, false);
+      pl_engine_count_event(engine, task, false);
       continue;
     }
     complete(engine, task, now);

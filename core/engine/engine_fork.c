@@ -262,6 +262,7 @@ static void move_walker(const moving *own, uint32_t device) {
   walker->contends = known.contends;
   walker->part = kept->part - there->first_part + here->first_part;
   walker->end_part = kept->end_part - there->first_part + here->first_part;
+  walker->run_end = 0; /* nothing was beside it */
 }
 
 static void move_overlap(moving *own) {

@@ -8,7 +8,9 @@
  * task or a rival starts or the segment ends. A communication part that a rival finds half done goes on on the network
  * from there. Speeds are looked at once per tick, when all its events are in, and dates are made anew only if a speed
  * really changed; so a segment of many parts and the same parts as tasks of their own see the same sequence of
- * roundings, and end on the same ticks.
+ * roundings, and end on the same ticks. What runs beside a segment slows its computing parts alike, one after the
+ * other, so these need no events of their own either: one stands for the end of the last of such a run, whose dates are
+ * made as the events would have made them. (Of the events of a sweep's runs a third were of such parts.)
  *
  * The members of a joint segment have a walker each, for the overlap factor slows them one by one; at a communication
  * part the first to come wait for the last. Once they are in step and nothing disturbs any of them, one event stands
@@ -157,6 +159,14 @@ static void begin_part(pl_walker *walker, pl_ticks ticks, pl_ticks date) {
   walker->slowdown = 1.0;
 }
 
+static void change_speed(pl_walker *walker, pl_ticks now, double slowdown) {
+  if (slowdown == walker->slowdown) return;
+  walker->remaining = ticks_left(walker->remaining - (double)(now - walker->updated) / walker->slowdown);
+  walker->updated = now;
+  walker->slowdown = slowdown;
+  walker->part_finish = date_after(now, walker->remaining * slowdown);
+}
+
 /* The last member has got to a communication of a joint segment. */
 static void end_waiting(pl_engine *engine, const pl_task *record, pl_ticks ticks) {
   pl_walker *first = walker_of(engine, record, 0);
@@ -194,6 +204,7 @@ static void begin_walk(pl_engine *engine, uint32_t task) {
     walker->walked = true;
     walker->part = segment->first_part;
     walker->end_part = segment->first_part + segment->n_parts;
+    walker->run_end = 0;
     walker->rest = segment->ticks - engine->graph->parts[walker->part].ticks;
     walker->key = member == 0 ? pl_later(start, segment->ticks) : PL_TICKS_NEVER;
     enter_part(engine, record, walker, start);
@@ -243,8 +254,9 @@ static void skip_parts(pl_engine *engine, const pl_task *record, pl_walker *firs
       pl_later(first->part_finish, first->rest) == PL_TICKS_MAX || !are_in_step(engine, record, first))
     return;
   const uint64_t *elapsed = engine->overlap->elapsed;
-  uint32_t next = first->part + 1,
-           part = part_after(elapsed, next, first->end_part, (uint64_t)(now - first->part_finish));
+  uint32_t next = first->part + 1, part = first->end_part;
+  if (first->part_finish + first->rest > now)
+    part = part_after(elapsed, next, part, (uint64_t)(now - first->part_finish));
   pl_ticks date = first->part_finish + (pl_ticks)(elapsed[part] - elapsed[next]);
   for (uint32_t member = 0; member < record->n_streams; member++) {
     pl_walker *walker = walker_at(engine, record, first, member);
@@ -268,8 +280,23 @@ static bool walk_member(pl_engine *engine, const pl_task *record, pl_walker *wal
   return moved;
 }
 
+/* The same in a run, whose parts end without events: those that one would have come for are counted. */
+static void walk_run(pl_engine *engine, const pl_task *record, pl_walker *walker, pl_ticks now) {
+  const double slowdown = walker->slowdown;
+  while (walker->part < walker->run_end && walker->part_finish <= now) {
+    pl_ticks date = walker->part_finish;
+    leave_part(engine, record, 0, walker);
+    if (date > walker->part_start && date < walker->key) pl_engine_count_event(engine, walker->task, false);
+    if (++walker->part == walker->end_part) return;
+    walker->rest -= engine->graph->parts[walker->part].ticks;
+    begin_part(walker, engine->graph->parts[walker->part].ticks, date);
+    if (walker->part < walker->run_end) change_speed(walker, date, slowdown);
+  }
+}
+
 /* All members, until none gets further. False: the segment is over. */
 static bool walk_to(pl_engine *engine, const pl_task *record, pl_walker *first, pl_ticks now) {
+  if (first->part < first->run_end) walk_run(engine, record, first, now);
   skip_parts(engine, record, first, now);
   for (bool moved = true; moved;) {
     moved = false;
@@ -311,14 +338,6 @@ bool pl_overlap_flow_is_over(pl_engine *engine, uint32_t task, pl_ticks now) {
 }
 
 /* ---- when the tick is drained ---- */
-
-static void change_speed(pl_walker *walker, pl_ticks now, double slowdown) {
-  if (slowdown == walker->slowdown) return;
-  walker->remaining = ticks_left(walker->remaining - (double)(now - walker->updated) / walker->slowdown);
-  walker->updated = now;
-  walker->slowdown = slowdown;
-  walker->part_finish = date_after(now, walker->remaining * slowdown);
-}
 
 static void set_date(pl_engine *engine, pl_walker *walker, pl_ticks date) {
   if (date == walker->key) return;
@@ -396,14 +415,39 @@ static double slowdown_of(const pl_engine *engine, const pl_walker *walker, uint
   return slowdown;
 }
 
+/* Makes a run of the part that the walker is in and those behind it that compute at the same pace, as long as what is
+ * beside it stays. Returns its end. */
+static pl_ticks begin_run(const pl_engine *engine, pl_walker *walker) {
+  const pl_part *parts = engine->graph->parts;
+  uint8_t beside = (uint8_t)(has_gradient(walker) | (walker->exchange != PL_NONE) << 1);
+  if (walker->part < walker->run_end && walker->run_beside == beside) return walker->key;
+  const bool is_crowded = parts[walker->part].is_crowded;
+  pl_ticks date = walker->part_finish;
+  uint32_t part = walker->part + 1;
+  for (; part < walker->end_part && parts[part].computes; part++) {
+    if (walker->exchange != PL_NONE && parts[part].is_crowded != is_crowded) break;
+    date = walker->slowdown == 1.0 ? pl_later(date, parts[part].ticks)
+                                   : date_after(date, (double)parts[part].ticks * walker->slowdown);
+  }
+  walker->run_end = part;
+  walker->run_beside = beside;
+  return date;
+}
+
 /* Speed and date of one member, which is in a part. One event is enough for all members while they are together. */
-static void settle_member(pl_engine *engine, pl_walker *walker, uint32_t member, const outlook *ahead, pl_ticks now) {
+static void settle_member(pl_engine *engine, const pl_task *record, uint32_t member, pl_walker *walker,
+                          const outlook *ahead, pl_ticks now) {
   uint32_t device = device_of(engine, walker);
   bool computes = engine->graph->parts[walker->part].computes, slows = has_gradient(walker) && computes;
   change_speed(walker, now, slowdown_of(engine, walker, device));
   pl_ticks date = walker->part_finish;
-  if (ahead->together)
-    date = ahead->has_rivals ? quiet_until(engine, walker) : pl_later(walker->part_finish, walker->rest);
+  if (!ahead->together && computes && record->n_streams == 1) {
+    date = begin_run(engine, walker);
+  } else {
+    walker->run_end = 0;
+    if (ahead->together)
+      date = ahead->has_rivals ? quiet_until(engine, walker) : pl_later(walker->part_finish, walker->rest);
+  }
   bool is_told = member > 0 && (ahead->together || !computes); /* the event of the first member says it */
   set_date(engine, walker, is_told ? PL_TICKS_NEVER : date);
   count_slowing(engine, device, slows);
@@ -427,7 +471,7 @@ static void settle_work(pl_engine *engine, uint32_t task, pl_ticks now) {
       set_date(engine, walker, PL_TICKS_NEVER);
       count_slowing(engine, device_of(engine, walker), false);
     } else {
-      settle_member(engine, walker, member, &ahead, now);
+      settle_member(engine, record, member, walker, &ahead, now);
     }
   }
 }
@@ -483,4 +527,12 @@ void pl_overlap_settle(pl_engine *engine, pl_ticks now) {
   }
   overlap->n_dirty = 0;
   settle_transfers(engine, now);
+}
+
+void pl_overlap_catch_up(pl_engine *engine, pl_ticks now) {
+  for (uint32_t device = 0; device < engine->graph->n_devices; device++) {
+    pl_walker *walker = &engine->overlap->walkers[device];
+    if (walker->task != PL_NONE && walker->walked && walker->part < walker->run_end)
+      walk_run(engine, pl_engine_task(engine, walker->task), walker, now);
+  }
 }

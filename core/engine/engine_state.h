@@ -47,7 +47,9 @@ typedef struct pl_walker {
   bool walked;       /* the fields below hold */
   bool dirty;        /* in the list of devices to be looked at when the tick ends */
   bool slows[PL_GRADIENT_STREAMS]; /* counted in n_slowing of the gradient transfer */
+  uint8_t run_beside;              /* what was beside the run */
   uint32_t part, end_part;
+  uint32_t run_end; /* if above `part`: the parts up to it compute and keep the slowdown, and `key` is their end */
   pl_ticks part_start, part_finish;
   pl_ticks rest;    /* ticks of the parts behind the current one */
   pl_ticks key;     /* date that the loop was told; PL_TICKS_NEVER = none */
@@ -219,6 +221,16 @@ static inline int pl_gradient_stream(const pl_stream *stream) {
 /* engine->overlap. False: no memory. */
 bool pl_overlap_take(pl_engine *engine);
 
+/* In engine_drift.c. While the run goes on, if its lanes may drift: `task` has added to a sum of the device. */
+void pl_drift_note(pl_engine *engine, uint32_t task, uint32_t device, uint8_t kind, pl_ticks ticks);
+
+/* An event of `task`; its last one if it ends. */
+static inline void pl_engine_count_event(pl_engine *engine, uint32_t task, bool ends) {
+  engine->n_events++;
+  if (engine->watch != NULL) pl_watch_note_event(engine->watch, task, ends);
+  if (!ends && engine->options.drifts) pl_drift_note(engine, task, 0, PL_DRIFT_EVENT, 1);
+}
+
 /* ---- engine_overlap.c; all of it needs engine->overlap ---- */
 void pl_overlap_note_start(pl_engine *engine, uint32_t task, uint32_t network_slot);
 void pl_overlap_note_finish(pl_engine *engine, uint32_t task);
@@ -228,6 +240,8 @@ bool pl_overlap_is_over(pl_engine *engine, uint32_t task, pl_ticks now);
 bool pl_overlap_flow_is_over(pl_engine *engine, uint32_t task, pl_ticks now);
 /* All events of the tick are in: new speeds and new dates. */
 void pl_overlap_settle(pl_engine *engine, pl_ticks now);
+/* That is done: parts that have ended in the middle of runs are gone past, too, and all sums are up to date. */
+void pl_overlap_catch_up(pl_engine *engine, pl_ticks now);
 
 /* ---- engine_ready.c; all but take need engine->streams ---- */
 bool pl_ready_streams_take(pl_engine *engine);
@@ -266,8 +280,6 @@ uint32_t pl_watch_distance(const pl_engine *engine, int phase);
 void pl_watch_take_peaks(const pl_engine *engine, int64_t *peaks); /* per device */
 
 /* ---- engine_drift.c ---- */
-/* While the run goes on, if its lanes may drift: `task` has added to a sum of the device. */
-void pl_drift_note(pl_engine *engine, uint32_t task, uint32_t device, uint8_t kind, pl_ticks ticks);
 /* The run is over. Sets engine->drift; false: lanes that drift cannot be extended by engine->options.n_more periods. */
 bool pl_drift_leap(pl_engine *engine);
 /* The rest needs engine->drift. */

@@ -208,6 +208,7 @@ static void note_mark(pl_engine *engine, uint32_t island, uint32_t number, pl_ti
   mark->state.arena = engine->arena;
   mark->number = PL_NONE;
   if (mark->sums.bytes == NULL && !take_sums(engine, own, &mark->sums)) return;
+  if (engine->overlap != NULL) pl_overlap_catch_up(engine, now);
   pl_watch_write_state(engine, &mark->state);
   note_sums(engine, own, &mark->sums);
   mark->noted = number;
