@@ -228,7 +228,7 @@ for row in rows:
     told = subprocess.run([paceline, "simulate", *job, "--framework", framework, "--strategy", row["strategy"], "--json"], capture_output=True, check=True)
     row["step_time_s"] = json.loads(told.stdout)["iter_time_s"] * float(factor)
 with open(path, "w", newline="") as table:
-    writer = csv.DictWriter(table, rows[0].keys())
+    writer = csv.DictWriter(table, rows[0].keys(), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
 END
@@ -246,6 +246,16 @@ END
   fill "$table" 1
   run -0 "$PACELINE" calibrate --runs "$table" --platform amp-homogeneous --framework $framework -o "$BATS_TEST_TMPDIR/site.json"
   [ "$(grep -c 'without the site .* ([+-]0\.0 %)' <<<"$output")" = 3 ] || { echo "$output"; return 1; }
+  # of the platform's GPU, of which the site has runs: nothing is strange
+  run -0 "$PACELINE" simulate "${job[@]}" --framework $framework --strategy pp=4,dp=4,tmp=1,mbs=1 --site "$BATS_TEST_TMPDIR/site.json"
+  [[ $output == *"of it the site"* && $output != *"not of the site"* ]] || { echo "$output"; return 1; }
+  [ "$(jq -r '.remains.runs[0].gpu' "$BATS_TEST_TMPDIR/site.json")" = T4 ]
+  sed '2s/,$/,20/' "$table" >"$BATS_TEST_TMPDIR/excess.csv"
+  run -0 "$PACELINE" calibrate --runs "$BATS_TEST_TMPDIR/excess.csv" --platform amp-homogeneous --framework $framework
+  [[ $output == *"excess.csv:2: not learnt from: column 'mem_gb': a peak of 20 GiB, and T4 has 15"* ]] || { echo "$output"; return 1; }
+  sed '3s/,T4,/,V100-SXM2-16GB,/' "$table" >"$BATS_TEST_TMPDIR/other.csv"
+  run -0 "$PACELINE" calibrate --runs "$BATS_TEST_TMPDIR/other.csv" --platform amp-homogeneous --framework $framework
+  [[ $output == *"note: line 3 is of 'V100-SXM2-16GB', and is predicted on the platform's T4"*"note: runs of 2 sites"*"put another's runs first"* ]] || { echo "$output"; return 1; }
   # a model's file, seen from the folder of the table
   cp workloads/models/gpt2-345m.json "$BATS_TEST_TMPDIR/mine.json"
   sed 's/,gpt2-345m,/,mine.json,/' "$table" >"$BATS_TEST_TMPDIR/file.csv"
@@ -269,6 +279,14 @@ END
   other=(simulate "${job[@]}" --framework $framework --strategy pp=8,dp=2,tmp=1,mbs=2)
   before=$("$PACELINE" "${other[@]}" --json | jq .iter_time_s) after=$("$PACELINE" "${other[@]}" --site "$BATS_TEST_TMPDIR/site.json" --json | jq .iter_time_s)
   jq -en "$after / $before | . > 1.1 and . < 1.3" || { echo "$before, $after"; return 1; }
+}
+
+@test "peaks alone: figures are those of any site, and said" {
+  awk -F, -v OFS=, 'NR == 1 { for (i = 1; i <= NF; i++) column[$i] = i; print; next } { $(column["mem_gb"]) = 8; $(column["step_time_s"]) = ""; print }' "$RUNS" >"$BATS_TEST_TMPDIR/peaks.csv"
+  run -0 "$PACELINE" calibrate --runs "$BATS_TEST_TMPDIR/peaks.csv" -o "$BATS_TEST_TMPDIR/peaks.json"
+  [[ $output == *"note: no run has a time: figures are those of any site"* ]]
+  [ "$(jq -c '[.runs, .peaks]' "$BATS_TEST_TMPDIR/peaks.json")" = "[0,3]" ]
+  "$PACELINE" simulate "${job[@]}" --strategy pp=4,dp=4,tmp=1,mbs=1 --site "$BATS_TEST_TMPDIR/peaks.json" >/dev/null
 }
 
 @test "peaks: memory beside tensors, and how runs scatter around it by what they are" {
@@ -306,6 +324,8 @@ END
   refused "add --csv FILE" validate $TABLE --sensitivities
   refused "SimGrid has the platform file's figures only" simulate "${job[@]}" --strategy pp=2,dp=4,tmp=2,mbs=1 --site "$SITE" --network simgrid
   jq '.elsewhere.with_runs |= .[1:]' "$SITE" >"$BATS_TEST_TMPDIR/fewer.json"
+  head -2 $rates | sed '2s/,74.5801,/,1e30,/' >"$BATS_TEST_TMPDIR/huge.csv"
+  refused "huge.csv:2: column 'step_time_s': 1e30 must be positive and less than 1e15" calibrate --runs "$BATS_TEST_TMPDIR/huge.csv"
   refused "'with_runs' must be a list of 3 lists" simulate "${job[@]}" --strategy pp=2,dp=4,tmp=2,mbs=1 --site "$BATS_TEST_TMPDIR/fewer.json"
   jq '.elsewhere.figures.memory.factor = -1' "$SITE" >"$BATS_TEST_TMPDIR/negative.json"
   refused "factor is -1: it must lie between" simulate "${job[@]}" --strategy pp=2,dp=4,tmp=2,mbs=1 --site "$BATS_TEST_TMPDIR/negative.json"

@@ -11,7 +11,6 @@
 #include "core/base/units.h"
 #include "core/system/command.h"
 #include "core/system/output_file.h"
-#include "netmodel/device/device_profile.h"
 #include "validation/fit/site_memory.h"
 #include "validation/fit/site_posterior.h"
 #include "validation/rows/case.h"
@@ -71,29 +70,19 @@ static const char *contradiction_of(session *own, const pl_measured_row *row) {
                          row->tokens_per_s_per_gpu);
 }
 
-/* A peak that the GPU does not have is a reason, and NULL is none. */
-static pl_code find_excess(session *own, const pl_case *c, const char **reason) {
-  *reason = NULL;
-  if (!has_peak(c)) return PL_OK;
-  pl_profile_folders folders;
-  const char *beside = own->options->platform != NULL ? own->options->platform : "";
-  PL_TRY(pl_profile_folders_take(NULL, beside, &own->arena, &folders, own->error));
-  const char *path = pl_profile_folders_find(&folders, pl_case_device(c), &own->arena);
-  if (path == NULL) return PL_OK;
-  pl_device_profile device;
-  PL_TRY(pl_device_profile_load(path, &own->arena, &device, own->error));
-  if (c->measured_mem_bytes > device.memory_bytes)
-    *reason = pl_arena_printf(&own->arena, "column 'mem_gb': a peak of %g GiB, and %s has %g",
-                              c->measured_mem_bytes / (1 << 30), device.name, device.memory_bytes / (1 << 30));
-  return PL_OK;
+/* A peak that the GPU does not have; NULL: none. */
+static const char *excess_of(session *own, const pl_case *c) {
+  if (!has_peak(c) || !(c->measured_mem_bytes > c->device.memory_bytes)) return NULL;
+  return pl_arena_printf(&own->arena, "column 'mem_gb': a peak of %g GiB, and %s has %g",
+                         c->measured_mem_bytes / (1 << 30), c->device.name, c->device.memory_bytes / (1 << 30));
 }
 
-/* Rows that cannot be of the run that they describe get their reason. */
+/* Rows that cannot be of the run that they describe get their reason, once it is known what they ran on. */
 static pl_code refuse_impossible(session *own) {
   for (uint32_t i = 0; i < own->cases.n_cases; i++) {
     pl_case *c = &own->cases.cases[i];
     if (c->reason == NULL) c->reason = contradiction_of(own, c->row);
-    if (c->reason == NULL) PL_TRY(find_excess(own, c, &c->reason));
+    if (c->reason == NULL) c->reason = excess_of(own, c);
   }
   return own->arena.failed ? pl_fail_memory(own->error, "the runs") : PL_OK;
 }
@@ -110,7 +99,6 @@ static pl_code load(session *own) {
   PL_TRY(pl_measured_load(options->rows, &own->arena, &own->table, error));
   PL_TRY(pl_cases_take(&own->table, 1, &own->arena, &own->cases, error));
   PL_TRY(pl_cases_express(&own->cases, &own->known, &own->run, &own->arena, error));
-  PL_TRY(refuse_impossible(own));
   own->first_s = PL_TAKE(&own->arena, double, own->cases.n_cases);
   own->first_bytes = PL_TAKE(&own->arena, double, own->cases.n_cases);
   own->excess = PL_TAKE(&own->arena, double, own->cases.n_cases);
@@ -226,6 +214,7 @@ static pl_code learn(session *own) {
   own->site =
       (pl_site){.memory_sd_bytes = own->prior.memory_sd_bytes, .memory_scatter_bytes = own->prior.memory_scatter_bytes};
   PL_TRY(simulate(own));
+  PL_TRY(refuse_impossible(own));
   PL_TRY(check_learnt(own));
   for (uint32_t i = 0; i < own->cases.n_cases; i++) {
     own->first_s[i] = own->cases.cases[i].result.iter_time_s;
@@ -284,6 +273,10 @@ static void print_run(const session *own, uint32_t i) {
   if (apart > IMPLAUSIBLE || apart < 1 / IMPLAUSIBLE)
     printf("note: line %u is %.0f times as %s as without the site: is it the time of one step, in seconds?\n",
            c->row->line, fmax(apart, 1 / apart), apart > 1 ? "short" : "long");
+  const char *named = pl_row_device_named(c->row->gpu);
+  if (own->options->platform != NULL && named != NULL && strcmp(named, c->device.name) != 0)
+    printf("note: line %u is of '%s', and is predicted on the platform's %s\n", c->row->line, c->row->gpu,
+           c->device.name);
 }
 
 /* What acts on a GPU, in software and precision that are not the site's. */
@@ -335,7 +328,8 @@ static void print_relatives(const session *own) {
     first++;
   printf("note: runs of %" PRIu32
          " sites (one GPU, software and precision each); these figures are of '%s', '%s', '%s', "
-         "the first's, of which the others tell what sites of one owner share\n",
+         "the first's, of which the others tell what sites of one owner share; put another's runs "
+         "first for its figures\n",
          own->n_parts, first->row->gpu, first->row->framework, first->row->precision);
 }
 
@@ -343,7 +337,10 @@ static void print(const session *own) {
   printf("figures: time takes this factor, 80 %% interval; before any run of this site; what is left of the doubt\n");
   for (int i = 0; i < PL_SITE_COUNT; i++)
     print_figure(own, i);
-  if (own->n_learnt > 0) print_elsewhere(own);
+  if (own->n_learnt > 0)
+    print_elsewhere(own);
+  else
+    puts("note: no run has a time: figures are those of any site");
   printf("memory beside tensors: %+.2f GiB more than without a site (80 %%: +- %.2f, from %u peak%s), a run's +- %.2f "
          "around it\n",
          own->site.memory_bytes / (1 << 30), PL_SITE_HALF * own->site.memory_sd_bytes / (1 << 30), own->site.n_peaks,

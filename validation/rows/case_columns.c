@@ -21,7 +21,9 @@ static double share_pct(const pl_case *c, double time_s) {
 }
 
 const char *pl_case_device(const pl_case *c) {
-  if (!is_expressed(c) || c->plan.n_parts == 0) return "";
+  if (!is_expressed(c)) return "";
+  if (c->device.name[0] != '\0') return c->device.name;
+  if (c->plan.n_parts == 0) return "";
   return c->plan.device != NULL ? c->plan.device : c->plan.parts[0].kind->device;
 }
 

@@ -201,9 +201,10 @@ static pl_code read_number(const pl_csv *csv, uint32_t row, uint32_t column, dou
   if (says_nothing(pl_csv_cell(csv, row, column))) return PL_OK;
   PL_TRY(pl_csv_number(csv, row, column, &given, number, error));
   if (!given || (*number > 0 && *number < largest)) return PL_OK;
+  double value = *number;
   *number = NAN;
-  return pl_csv_fail(csv, row, error, "column '%s': %.60s must be positive", csv->header[column],
-                     pl_csv_cell(csv, row, column));
+  return pl_csv_fail(csv, row, error, "column '%s': %.60s must be positive%s", csv->header[column],
+                     pl_csv_cell(csv, row, column), value >= largest ? " and less than 1e15" : "");
 }
 
 static pl_code read_field(const pl_csv *csv, uint32_t row, const field *f, const uint32_t columns[2], pl_arena *arena,

@@ -135,6 +135,8 @@ static pl_code simulate_at_site(const run *r, pl_case *c, const pl_site *site, c
     options.cache = NULL; /* which tells clusters apart by address, and this one's memory is the next one's */
     options.blocks = NULL;
   }
+  snprintf(c->device.name, sizeof c->device.name, "%s", cluster->profiles[0].name);
+  c->device.memory_bytes = cluster->profiles[0].memory_bytes;
   if (c->program != NULL) return pl_program_row_simulate(c, cluster, r->options, &options, arena, error);
   pl_strategy strategy = c->strategy;
   pl_simulate_report report;
@@ -233,6 +235,8 @@ typedef struct finding {
   double predicted_mem_bytes, flops, remains_factor;
   double sensitivity[PL_SITE_COUNT];
   pl_interval interval;
+  char device[PL_CASE_DEVICE_BYTES];
+  double device_bytes;
   bool has_reason;
   char reason[PL_ERROR_MESSAGE_BYTES];
 } finding;
@@ -273,8 +277,10 @@ static void store_finding(const pl_case *c, finding *to) {
                   .flops = c->flops,
                   .remains_factor = c->remains_factor,
                   .interval = c->interval,
+                  .device_bytes = c->device.memory_bytes,
                   .has_reason = c->reason != NULL};
   memcpy(to->sensitivity, c->sensitivity, sizeof to->sensitivity);
+  memcpy(to->device, c->device.name, sizeof to->device);
   if (c->reason != NULL) snprintf(to->reason, sizeof to->reason, "%s", c->reason);
 }
 
@@ -285,6 +291,8 @@ static pl_code adopt_finding(pl_case *c, const finding *from, pl_arena *arena, p
   c->remains_factor = from->remains_factor;
   c->interval = from->interval;
   memcpy(c->sensitivity, from->sensitivity, sizeof c->sensitivity);
+  memcpy(c->device.name, from->device, sizeof c->device.name);
+  c->device.memory_bytes = from->device_bytes;
   if (!from->has_reason) return PL_OK;
   c->reason = pl_arena_strdup(arena, from->reason);
   return c->reason != NULL ? PL_OK : pl_fail_memory(error, "the reasons");
