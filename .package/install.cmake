@@ -26,9 +26,9 @@ install(FILES search/optimize/pass_interface.h DESTINATION ${CMAKE_INSTALL_INCLU
 # The program finds the library of its own, and those that lie where no loader looks (parallel HDF5 on Debian), by itself.
 file(RELATIVE_PATH to_library ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR}/paceline)
 set_target_properties(paceline PROPERTIES INSTALL_RPATH "$ORIGIN/${to_library}" INSTALL_RPATH_USE_LINK_PATH ON)
-set_target_properties(paceline_simgrid PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+set_target_properties(paceline_simgrid paceline_blas paceline_hdf5 PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
 install(TARGETS paceline RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(TARGETS paceline_simgrid LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/paceline)
+install(TARGETS paceline_simgrid paceline_blas paceline_hdf5 LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/paceline)
 install(FILES README.md LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # pkg-config has nothing to link, but says which version there is and where the program and its data are.

@@ -44,7 +44,7 @@ static const char *describe_space(session *own) {
   return copy != NULL ? copy : "";
 }
 
-static void describe(session *own) {
+static pl_code describe(session *own, pl_error *error) {
   const pl_search_options *options = &own->options;
   own->provenance = (pl_provenance){.search = true};
   pl_provenance *provenance = &own->provenance;
@@ -53,7 +53,7 @@ static void describe(session *own) {
   pl_provenance_integer(provenance, "seed", options->seed, true);
   pl_provenance_integer(provenance, "allow_idle", options->allow_idle, true);
   pl_provenance_text(provenance, "space", describe_space(own), false);
-  pl_space_session_describe_versions(&own->base, provenance);
+  return pl_space_session_describe_versions(&own->base, provenance, error);
 }
 
 /* Rank 0. */
@@ -65,7 +65,7 @@ static pl_code open_file(session *own, pl_error *error) {
   PL_TRY(pl_command_refuse_input(path, options->job.model_path, error));
   if (own->base.evaluation.trees != NULL) PL_TRY(pl_command_refuse_input(path, own->base.trees.path, error));
   if (own->damage.code != PL_OK) return pl_fail(error, own->damage.code, "%s", own->damage.message);
-  describe(own);
+  PL_TRY(describe(own, error));
   pl_search_file_create(path, &own->provenance, options->run.force, options->run.resume, &own->base.arena, &own->file,
                         &own->known, &own->n_known, error);
   if (error->code == PL_OK && own->n_known > 0) atomic_store(&own->interrupt.has_rows, true);

@@ -46,7 +46,7 @@ static pl_code load(session *own, pl_error *error) {
 
 /* ---- the file ---- */
 
-static void describe(session *own, pl_provenance *provenance) {
+static pl_code describe(session *own, pl_provenance *provenance, pl_error *error) {
   pl_space_session *base = &own->base;
   *provenance = (pl_provenance){.n_stages = base->evaluation.n_stages};
   pl_space_session_describe(base, &own->options.job, own->command, provenance);
@@ -54,7 +54,7 @@ static void describe(session *own, pl_provenance *provenance) {
   pl_provenance_integer(provenance, "skip_oom", own->options.skip_oom, true);
   pl_provenance_text(provenance, "space_digest", pl_space_session_digest(base, own->space.digest), true);
   pl_provenance_integer(provenance, "n_candidates", own->space.n_candidates, true);
-  pl_space_session_describe_versions(base, provenance);
+  return pl_space_session_describe_versions(base, provenance, error);
 }
 
 /* Rank 0. A file to resume that is not there is a sweep that has not begun. */
@@ -65,7 +65,7 @@ static pl_code prepare(session *own, pl_error *error) {
   PL_TRY(pl_command_refuse_input(path, own->options.job.model_path, error));
   if (own->base.evaluation.trees != NULL) PL_TRY(pl_command_refuse_input(path, own->base.trees.path, error));
   if (own->damage.code != PL_OK) return pl_fail(error, own->damage.code, "%s", own->damage.message);
-  describe(own, &provenance);
+  PL_TRY(describe(own, &provenance, error));
   if (own->options.run.resume && access(path, F_OK) == 0) {
     if (access(path, W_OK) != 0)
       return pl_fail(error, PL_BAD_INPUT, "%s: cannot be resumed: it may not be written to", path);

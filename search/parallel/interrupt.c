@@ -34,7 +34,7 @@ static void *wait_for_it(void *context) {
   return NULL;
 }
 
-/* Libraries that start threads when they are loaded (OpenBLAS) do so before anything is blocked, and a signal that
+/* Libraries that start threads when they are loaded may do so before anything is blocked, and a signal that
  * finds a thread where it is not would end the process there and then. Such a thread blocks it from here on and sends
  * it once more, until all have and it waits for who waits for it. */
 static void pass_on(int which, siginfo_t *info, void *context) {

@@ -4,11 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const reason = "reason";
-
 void pl_program_columns_fill(const char *names, pl_program_columns *columns) {
   *columns = (pl_program_columns){.n = 1};
-  columns->at[0] = (pl_column_info){.name = reason,
+  columns->at[0] = (pl_column_info){.name = PL_PROGRAM_REASON,
                                     .unit = "",
                                     .description = "why the candidate could not be simulated; empty: it could",
                                     .type = PL_COLUMN_text256,
@@ -27,18 +25,4 @@ void pl_program_columns_fill(const char *names, pl_program_columns *columns) {
                          .size = sizeof(pl_column_text48)};
     names += length + (names[length] == ',');
   }
-}
-
-void pl_program_columns_read(hid_t file, pl_program_columns *columns) {
-  *columns = (pl_program_columns){.n = 0};
-  if (H5Lexists(file, reason, H5P_DEFAULT) <= 0) return;
-  hid_t attribute = H5Aexists(file, PL_PROGRAM_CHOICES) > 0 ? H5Aopen(file, PL_PROGRAM_CHOICES, H5P_DEFAULT) : -1;
-  if (attribute < 0) return;
-  hid_t type = H5Aget_type(attribute);
-  char *names = NULL;
-  if (H5Tis_variable_str(type) > 0 && H5Aread(attribute, type, &names) >= 0 && names != NULL)
-    pl_program_columns_fill(names, columns);
-  if (names != NULL) H5free_memory(names);
-  H5Tclose(type);
-  H5Aclose(attribute);
 }

@@ -4,10 +4,9 @@
 #ifndef PL_SEARCH_PROGRAM_COLUMNS_H
 #define PL_SEARCH_PROGRAM_COLUMNS_H
 
-#include <hdf5.h>
-
 #include "core/graph/result.h"
 
+#define PL_PROGRAM_REASON  "reason"  /* the first of these columns */
 #define PL_PROGRAM_CHOICES "choices" /* attribute of the root group: names with commas between them, or "" */
 
 enum { PL_CHOICE_NAME_BYTES = 32, PL_CHOICE_COLUMN_BYTES = 8 + PL_CHOICE_NAME_BYTES };
@@ -21,7 +20,5 @@ typedef struct pl_program_columns {
 
 /* `names`: with commas between them, "" for none; longer ones and more than there is room for are cut off. */
 void pl_program_columns_fill(const char *names, pl_program_columns *columns);
-/* Those of an open file; none in one that has none. */
-void pl_program_columns_read(hid_t file, pl_program_columns *columns);
 
 #endif

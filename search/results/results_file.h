@@ -55,6 +55,13 @@ void pl_provenance_text(pl_provenance *provenance, const char *name, const char 
 void pl_provenance_integer(pl_provenance *provenance, const char *name, int64_t value, bool identifies);
 void pl_provenance_number(pl_provenance *provenance, const char *name, double value, bool identifies);
 
+/* Of the libraries that write, as they say themselves. */
+typedef struct pl_results_versions {
+  char hdf5[16], mpi[256];
+} pl_results_versions;
+
+pl_code pl_results_versions_of(pl_results_versions *versions, pl_error *error);
+
 /* ---- one process ---- */
 
 /* PL_BAD_INPUT if nothing can be created at `path`: it exists (and `replace` is false or it is no regular file), or its

@@ -1,7 +1,6 @@
 /* See search/run/space_session.h. */
 #include "search/run/space_session.h"
 
-#include <hdf5.h>
 #include <mpi.h>
 
 #include "core/base/build_id.h"
@@ -158,17 +157,14 @@ void pl_space_session_describe(pl_space_session *session, const pl_job_options *
   describe_job(session, &job->origin, provenance);
 }
 
-void pl_space_session_describe_versions(pl_space_session *session, pl_provenance *provenance) {
-  char mpi[MPI_MAX_LIBRARY_VERSION_STRING];
-  int length;
-  unsigned major, minor, release;
-  MPI_Get_library_version(mpi, &length);
-  H5get_libversion(&major, &minor, &release);
-  const char *hdf5 = pl_arena_printf(&session->arena, "%u.%u.%u", major, minor, release);
-  const char *copy = pl_arena_strdup(&session->arena, mpi);
+pl_code pl_space_session_describe_versions(pl_space_session *session, pl_provenance *provenance, pl_error *error) {
+  pl_results_versions *versions = PL_TAKE(&session->arena, pl_results_versions, 1);
+  if (versions == NULL) return pl_fail_memory(error, "versions");
+  PL_TRY(pl_results_versions_of(versions, error));
   pl_provenance_text(provenance, "paceline_version", PACELINE_VERSION, true);
   pl_provenance_text(provenance, PL_RESULTS_BUILD_NAME, pl_build_id(), true);
   pl_provenance_text(provenance, "simgrid_version", PACELINE_SIMGRID_VERSION, false);
-  pl_provenance_text(provenance, "hdf5_version", hdf5 ? hdf5 : "", false);
-  pl_provenance_text(provenance, "mpi_version", copy ? copy : "", false);
+  pl_provenance_text(provenance, "hdf5_version", versions->hdf5, false);
+  pl_provenance_text(provenance, "mpi_version", versions->mpi, false);
+  return PL_OK;
 }

@@ -34,7 +34,7 @@ pl_code pl_space_session_enumerate(pl_space_session *session, const pl_space_cho
  * what it was made. Texts in the session's arena. `command` is not part of the identity. */
 void pl_space_session_describe(pl_space_session *session, const pl_job_options *job, const char *command,
                                pl_provenance *provenance);
-void pl_space_session_describe_versions(pl_space_session *session, pl_provenance *provenance);
+pl_code pl_space_session_describe_versions(pl_space_session *session, pl_provenance *provenance, pl_error *error);
 /* 16 hex digits, in the session's arena. */
 const char *pl_space_session_digest(pl_space_session *session, uint64_t value);
 

@@ -27,12 +27,12 @@ away() {
 }
 
 @test "no path of the sources is compiled in" {
-  for file in "$prefix/bin/paceline" "$prefix"/lib*/paceline/libpaceline_simgrid.so "$prefix"/lib/*/paceline/libpaceline_simgrid.so; do
+  for file in "$prefix/bin/paceline" "$prefix"/lib*/paceline/libpaceline_*.so "$prefix"/lib/*/paceline/libpaceline_*.so; do
     [[ -e $file ]] || continue
     seen=$((${seen:-0} + 1))
     ! strings "$file" | grep -F "$source_dir"
   done
-  [[ $seen -eq 2 ]]
+  [[ $seen -eq 4 ]]
   ! grep -rlF "$source_dir" "$prefix"
 }
 
@@ -85,6 +85,19 @@ away() {
   [[ $output == *"is neither a file nor a model that comes with Paceline"* ]]
   ln -s "$PWD/moved/bin/paceline" linked
   run -0 env -i ./linked model show gpt2-345m
+  # A library that is not there is missed by what needs it, and by nothing else.
+  run -0 env -i moved/bin/paceline verify --model tiny-gpt2 --gbs 4 --seq 8 --strategy tmp=2,mbs=2
+  find moved -name libpaceline_hdf5.so -delete
+  find moved -name libpaceline_blas.so -delete
+  run -2 --separate-stderr env -i moved/bin/paceline verify --model tiny-gpt2 --gbs 4 --seq 8 --strategy tmp=2,mbs=2
+  [[ $stderr == *"OpenBLAS cannot be used: libpaceline_blas.so: cannot open shared object file: No such file or directory" ]]
+  job=(--platform amp-homogeneous --model gpt2-345m --gbs 32)
+  run -2 --separate-stderr env -i moved/bin/paceline sweep "${job[@]}" --pp 4 -o rows.h5
+  [[ $stderr == *"HDF5 cannot be used: libpaceline_hdf5.so: cannot open shared object file: No such file or directory" ]]
+  [[ ! -e rows.h5 ]]
+  run -2 --separate-stderr env -i moved/bin/paceline simulate "${job[@]}" --from rows.h5:3
+  [[ $stderr == *"HDF5 cannot be used: "* ]]
+  run -0 env -i moved/bin/paceline search "${job[@]}" --pp 4
   rm -r moved/share/paceline
   cp "$source_dir"/platforms/amp-homogeneous.xml p.xml && cp "$source_dir/workloads/models/gpt2-345m.json" m.json && mkdir devices &&
     cp "$source_dir/platforms/devices/T4.json" devices

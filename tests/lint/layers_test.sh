@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Folders are layers: validation -> search -> workloads -> netmodel -> core. An include that points up, one that is not rooted at
-# the repository, and a foreign header where it does not belong (MPI, HDF5, SimGrid) are found here; compilers would only notice
+# the repository, and a foreign header where it does not belong (MPI, HDF5, SimGrid, OpenBLAS) are found here; compilers would only notice
 # some of them at link time. Inside a folder the same holds of its rooms: a file lies in a room, and its includes stay in that room
 # or go to one that is named further left below.
 # Control: in a copy with one violation of each kind planted, each must be found.
@@ -10,8 +10,8 @@ layers=(core netmodel workloads search validation)
 declare -A rooms=(
   [core]="base system text cluster graph engine"
   [netmodel]="device simgrid make platform flow fold collective show"
-  [workloads]="ir trace formats language onnx framework block import derive layout fuse cost lower execute emit strategy launch tree passes program memory compile run assign command"
-  [search]="parallel results trace optimize space run bound method command"
+  [workloads]="blas ir trace formats language onnx framework block import derive layout fuse cost lower execute emit strategy launch tree passes program memory compile run assign command"
+  [search]="parallel results trace hdf5 optimize space run bound method command"
   [validation]="statistics rows fit report command"
 )
 
@@ -44,6 +44,10 @@ check() {
         fi
       elif [[ $line =~ \<(mpi\.h|hdf5[^>]*|H5[^>]*) && " core netmodel workloads " == *" $layer "* ]]; then
         echo "$file:$number: MPI and HDF5 stay in search/ and above: $line" && bad=1
+      elif [[ $line =~ \<(hdf5[^>]*|H5[^>]*) && $file != */search/hdf5/* ]]; then
+        echo "$file:$number: HDF5 stays in search/hdf5/: $line" && bad=1
+      elif [[ $line =~ \<cblas && $file != */workloads/blas/* ]]; then
+        echo "$file:$number: OpenBLAS stays in workloads/blas/: $line" && bad=1
       elif [[ $line =~ \<(simgrid|xbt|smpi|msg)/ && ! ($layer == netmodel && $file == *.cpp) ]]; then
         echo "$file:$number: SimGrid stays in netmodel/*/*.cpp: $line" && bad=1
       fi
@@ -73,6 +77,8 @@ plant "not rooted" netmodel/flow/planted.c '#include "platform.h"'
 plant "missing" search/run/planted.c '#include "core/no_such_header.h"'
 plant "MPI low" workloads/ir/planted.c '#include <mpi.h>'
 plant "HDF5 low" core/base/planted.c '#include <hdf5.h>'
+plant "HDF5 elsewhere" search/run/planted.h '#include <hdf5_hl.h>'
+plant "OpenBLAS elsewhere" workloads/execute/planted.c '#include <cblas.h>'
 plant "SimGrid in C" netmodel/flow/planted.c '#include <simgrid/host.h>'
 plant "SimGrid high" search/run/planted.cpp '#include <simgrid/s4u.hpp>'
 plant "no room" core/planted.c 'int planted;'

@@ -29,9 +29,10 @@ check() {
   return 1
 }
 
-# The C++ shim by its objects: linking turns the COMDAT data of foreign headers into plain symbols.
+# Shared libraries by their objects: linking turns the COMDAT data of foreign headers into plain symbols.
 shopt -s nullglob
-libraries=("$build_dir"/libpaceline_*.a "$build_dir"/CMakeFiles/paceline_simgrid.dir/netmodel/simgrid/*.o)
+libraries=("$build_dir"/libpaceline_*.a "$build_dir"/CMakeFiles/paceline_simgrid.dir/netmodel/simgrid/*.o
+  "$build_dir"/CMakeFiles/paceline_{blas,hdf5}.dir/*/*/*.o)
 shopt -u nullglob
 [[ ${#libraries[@]} -gt 0 ]] || { echo "no libraries in $build_dir" >&2; exit 1; }
 check "${libraries[@]}"

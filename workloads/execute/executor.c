@@ -1,5 +1,4 @@
 /* See workloads/execute/executor.h. */
-#include <cblas.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -434,7 +433,6 @@ pl_code pl_execute(const pl_ir_module *module, const pl_execution_options *optio
                    module->name);
   pl_execution *own = (pl_execution *)calloc(1, sizeof(*own));
   if (own == NULL) return pl_execution_no_memory(error);
-  openblas_set_num_threads(1); /* sums in one order, whatever the machine */
   own->module = module;
   own->options = *options;
   pl_arena_init(&own->arena, 0);

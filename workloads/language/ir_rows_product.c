@@ -1,7 +1,9 @@
-/* The product of named dimensions: every matrix product, batched or not. Its values come from OpenBLAS. */
-#include <cblas.h>
+/* The product of named dimensions: every matrix product, batched or not. Its values come from OpenBLAS
+ * (workloads/blas). */
 #include <limits.h>
 
+#include "core/system/library.h"
+#include "workloads/blas/blas.h"
 #include "workloads/language/ir_arrange.h"
 #include "workloads/language/ir_differ.h"
 #include "workloads/language/ir_operands.h"
@@ -121,11 +123,20 @@ static pl_ir_matrices matrices_of(const pl_ir_op *op, const pl_ir_tensor *a, con
   return m;
 }
 
-static void multiply_double(const pl_ir_matrices *m, const double *a, const double *b, double *c) {
+static pl_code find_blas(const char *name, void *function, pl_error *error) {
+  char reason[PL_ERROR_MESSAGE_BYTES];
+  if (pl_library_find(PL_BLAS_LIBRARY, name, function, reason, sizeof reason)) return PL_OK;
+  return pl_fail(error, PL_UNSUPPORTED, "OpenBLAS cannot be used: %s", reason);
+}
+
+static pl_code multiply_double(const pl_ir_matrices *m, const double *a, const double *b, double *c, pl_error *error) {
+  __typeof__(&pl_blas_multiply_double) multiply;
   int rows = (int)m->rows, columns = (int)m->columns, depth = (int)m->depth;
+  PL_TRY(find_blas("pl_blas_multiply_double", &multiply, error));
   for (int64_t i = 0; i < m->batch; i++)
-    cblas_dgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, columns, depth, 1, a + i * m->rows * m->depth, depth,
-                b + i * m->depth * m->columns, columns, 0, c + i * m->rows * m->columns, columns);
+    multiply(rows, depth, columns, a + i * m->rows * m->depth, b + i * m->depth * m->columns,
+             c + i * m->rows * m->columns);
+  return PL_OK;
 }
 
 static const float *as_single(pl_arena *scratch, const double *from, int64_t n) {
@@ -135,15 +146,16 @@ static const float *as_single(pl_arena *scratch, const double *from, int64_t n) 
   return to;
 }
 
-static pl_code multiply_single(pl_arena *scratch, const pl_ir_matrices *m, const double *a, const double *b,
-                               double *c) {
+static pl_code multiply_single(pl_arena *scratch, const pl_ir_matrices *m, const double *a, const double *b, double *c,
+                               pl_error *error) {
+  __typeof__(&pl_blas_multiply_single) multiply;
   int rows = (int)m->rows, columns = (int)m->columns, depth = (int)m->depth;
   const float *a_single = as_single(scratch, a, m->a.n), *b_single = as_single(scratch, b, m->b.n);
   float *part = PL_TAKE(scratch, float, m->rows * m->columns);
-  if (a_single == NULL || b_single == NULL || part == NULL) return PL_NO_MEMORY;
+  if (a_single == NULL || b_single == NULL || part == NULL) return pl_fail_memory(error, "a product");
+  PL_TRY(find_blas("pl_blas_multiply_single", &multiply, error));
   for (int64_t i = 0; i < m->batch; i++) {
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, columns, depth, 1, a_single + i * m->rows * m->depth,
-                depth, b_single + i * m->depth * m->columns, columns, 0, part, columns);
+    multiply(rows, depth, columns, a_single + i * m->rows * m->depth, b_single + i * m->depth * m->columns, part);
     for (int64_t k = 0; k < m->rows * m->columns; k++)
       *c++ = part[k];
   }
@@ -158,11 +170,8 @@ static pl_code product_compute(const pl_ir_computing *computing, pl_error *error
   const double *b = pl_ir_arranged(scratch, &computing->inputs[1], &m.b);
   m.c.data = PL_TAKE(scratch, double, m.c.n);
   if (a == NULL || b == NULL || m.c.data == NULL) return pl_fail_memory(error, "a product");
-  if (computing->single) {
-    if (multiply_single(scratch, &m, a, b, m.c.data) != PL_OK) return pl_fail_memory(error, "a product");
-  } else {
-    multiply_double(&m, a, b, m.c.data);
-  }
+  PL_TRY(computing->single ? multiply_single(scratch, &m, a, b, m.c.data, error)
+                           : multiply_double(&m, a, b, m.c.data, error));
   pl_ir_arrange(&m.c, &computing->outputs[0], computing->outputs[0].data);
   return PL_OK;
 }

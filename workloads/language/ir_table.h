@@ -15,9 +15,7 @@
  * checked apart. Ops that bring something from outside (input, param, kept, receive ...) have their type written down
  * (`typed`): `infer` then finds it in `outputs`, whole, and only says whether it fits; NULL: any does.
  *
- * Values. `compute` works on what one device holds. Products go through OpenBLAS, whose number of threads is
- * state of the whole process: who computes sets it to one (openblas_set_num_threads), so that results depend on
- * nothing.
+ * Values. `compute` works on what one device holds. Products go through OpenBLAS (workloads/blas).
  */
 #ifndef PL_WORKLOADS_IR_TABLE_H
 #define PL_WORKLOADS_IR_TABLE_H

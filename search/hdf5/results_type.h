@@ -1,4 +1,4 @@
-/* What writer and reader of results files share. HDF5 types: include it in sources of search/ only. */
+/* What writer and reader of results files share. HDF5 types: include it in this room only. */
 #ifndef PL_SEARCH_RESULTS_TYPE_H
 #define PL_SEARCH_RESULTS_TYPE_H
 
@@ -6,6 +6,7 @@
 
 #include "core/base/status.h"
 #include "core/graph/result.h"
+#include "search/results/program_columns.h"
 
 #define PL_RESULTS_SCHEMA_NAME "paceline_schema"
 
@@ -19,6 +20,8 @@ pl_code pl_results_count(const char *path, hid_t file, uint32_t *n_rows, pl_erro
 uint32_t pl_results_n_stages(hid_t file);
 /* Whether the file has the columns of searches. */
 bool pl_results_has_search(hid_t file);
+/* The columns of programs in the file; none in one that has none. */
+void pl_results_program_columns(hid_t file, pl_program_columns *columns);
 /* `n_stages` > 0: one of the columns of stages. */
 pl_code pl_results_open_column(const char *path, hid_t file, const pl_column_info *column, uint32_t n_rows,
                                uint32_t n_stages, hid_t *dataset, pl_error *error);

@@ -1,5 +1,5 @@
-/* See search/results/results_type.h. */
-#include "search/results/results_type.h"
+/* See search/hdf5/results_type.h. */
+#include "search/hdf5/results_type.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "search/results/hdf5_file.h"
+#include "search/hdf5/hdf5_file.h"
 #include "search/results/results_file.h"
 
 hid_t pl_results_type(const pl_column_info *column) {
@@ -99,6 +99,20 @@ uint32_t pl_results_n_stages(hid_t file) {
 
 bool pl_results_has_search(hid_t file) {
   return H5Lexists(file, pl_result_columns[PL_RESULT_FIRST_SEARCH].name, H5P_DEFAULT) > 0;
+}
+
+void pl_results_program_columns(hid_t file, pl_program_columns *columns) {
+  *columns = (pl_program_columns){.n = 0};
+  if (H5Lexists(file, PL_PROGRAM_REASON, H5P_DEFAULT) <= 0) return;
+  hid_t attribute = H5Aexists(file, PL_PROGRAM_CHOICES) > 0 ? H5Aopen(file, PL_PROGRAM_CHOICES, H5P_DEFAULT) : -1;
+  if (attribute < 0) return;
+  hid_t type = H5Aget_type(attribute);
+  char *names = NULL;
+  if (H5Tis_variable_str(type) > 0 && H5Aread(attribute, type, &names) >= 0 && names != NULL)
+    pl_program_columns_fill(names, columns);
+  if (names != NULL) H5free_memory(names);
+  H5Tclose(type);
+  H5Aclose(attribute);
 }
 
 static bool has_shape(hid_t dataset, uint32_t n_rows, uint32_t n_stages) {

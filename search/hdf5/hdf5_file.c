@@ -1,6 +1,6 @@
-/* See search/results/hdf5_file.h. The innermost entry of the stack names the cause; where it quotes the operating
+/* See search/hdf5/hdf5_file.h. The innermost entry of the stack names the cause; where it quotes the operating
  * system, that quote alone is kept: the rest (buffers, offsets, times) helps nobody who reads an error line. */
-#include "search/results/hdf5_file.h"
+#include "search/hdf5/hdf5_file.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,49 +4,13 @@
 #include <hdf5.h>
 #include <hdf5_hl.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "search/results/hdf5_file.h"
+#include "search/hdf5/hdf5_file.h"
+#include "search/hdf5/results_type.h"
 #include "search/results/results_file.h"
-#include "search/results/results_type.h"
-
-static void add(pl_provenance *provenance, pl_attribute attribute) {
-  PL_ASSERT(provenance->n_attributes < PL_RESULTS_ATTRIBUTES);
-  provenance->attributes[provenance->n_attributes++] = attribute;
-}
-
-void pl_provenance_text(pl_provenance *provenance, const char *name, const char *text, bool identifies) {
-  add(provenance, (pl_attribute){.name = name, .kind = PL_ATTRIBUTE_TEXT, .identifies = identifies, .text = text});
-}
-
-void pl_provenance_integer(pl_provenance *provenance, const char *name, int64_t value, bool identifies) {
-  add(provenance,
-      (pl_attribute){.name = name, .kind = PL_ATTRIBUTE_INTEGER, .identifies = identifies, .integer = value});
-}
-
-void pl_provenance_number(pl_provenance *provenance, const char *name, double value, bool identifies) {
-  add(provenance, (pl_attribute){.name = name, .kind = PL_ATTRIBUTE_NUMBER, .identifies = identifies, .number = value});
-}
-
-pl_code pl_results_check_absent(const char *path, bool replace, pl_error *error) {
-  struct stat info;
-  if (stat(path, &info) == 0) {
-    if (!S_ISREG(info.st_mode)) return pl_fail(error, PL_BAD_INPUT, "%s: exists and is not a regular file", path);
-    if (replace) return PL_OK;
-    return pl_fail(error, PL_BAD_INPUT, "%s: exists; --resume goes on with it, --force replaces it", path);
-  }
-  if (errno != ENOENT) return pl_fail(error, PL_BAD_INPUT, "%s: %s", path, strerror(errno));
-  const char *slash = strrchr(path, '/');
-  size_t length = slash == NULL ? 0 : slash == path ? 1 : (size_t)(slash - path);
-  char *folder = length ? strndup(path, length) : strdup(".");
-  if (folder == NULL) return pl_fail_memory(error, "a path");
-  int failed = access(folder, W_OK | X_OK) == 0 ? 0 : errno;
-  free(folder);
-  return failed ? pl_fail(error, PL_BAD_INPUT, "%s: cannot be created there: %s", path, strerror(failed)) : PL_OK;
-}
 
 /* ---- attributes: H5I ids of 0 and below are invalid, so a chain of calls can run on and be judged at its end ---- */
 
@@ -259,4 +223,15 @@ pl_code pl_results_create(const char *path, const pl_provenance *provenance, uin
   if (failed == EEXIST) return pl_results_check_absent(path, false, error);
   if (failed == ENOMEM) return pl_fail_memory(error, "the file of results");
   return failed != 0 ? pl_fail(error, PL_IO, "%s: cannot be created: %s", path, strerror(failed)) : PL_OK;
+}
+
+pl_code pl_results_versions_of(pl_results_versions *versions, pl_error *error) {
+  unsigned major, minor, release;
+  char mpi[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length;
+  if (H5get_libversion(&major, &minor, &release) < 0 || MPI_Get_library_version(mpi, &length) != MPI_SUCCESS)
+    return pl_fail(error, PL_UNSUPPORTED, "HDF5 or MPI does not say which version it is");
+  snprintf(versions->hdf5, sizeof versions->hdf5, "%u.%u.%u", major, minor, release);
+  snprintf(versions->mpi, sizeof versions->mpi, "%s", mpi);
+  return PL_OK;
 }
