@@ -46,7 +46,7 @@ void pl_topology_cache_release(pl_topology_cache *cache) {
 
 static bool equal_options(const pl_collective_options *a, const pl_collective_options *b) {
   return a->sharing == b->sharing && a->algorithm == b->algorithm && a->step_overhead_s == b->step_overhead_s &&
-         a->profile == b->profile && a->sends_alone == b->sends_alone;
+         a->profile == b->profile;
 }
 
 void pl_topology_cache_begin(pl_topology_cache *cache, const pl_cluster *cluster,
@@ -66,20 +66,23 @@ static pl_code no_memory(pl_error *error) {
 
 /* ---- groups ---- */
 
-pl_code pl_topology_cache_group(pl_topology_cache *cache, const uint32_t *members, uint32_t n,
+pl_code pl_topology_cache_group(pl_topology_cache *cache, const uint32_t *members, uint32_t n, bool sends_alone,
                                 pl_collective_group **group, pl_error *error) {
-  uint64_t hash = n;
+  uint64_t hash = 2 * (uint64_t)n + sends_alone;
   for (uint32_t i = 0; i < n; i++)
     hash = pl_hash_word(hash, members[i]);
   uint32_t probe = 0;
   for (const pl_collective_group *kept; (kept = pl_hash_index_find(&cache->groups, hash, &probe)) != NULL;)
-    if (kept->n == n && memcmp(kept->members, members, n * sizeof *members) == 0) {
+    if (kept->n == n && kept->options.sends_alone == sends_alone &&
+        memcmp(kept->members, members, n * sizeof *members) == 0) {
       cache->n_found++;
       *group = (pl_collective_group *)kept;
       return PL_OK;
     }
   cache->n_made++;
-  PL_TRY(pl_collective_group_take(cache->cluster, members, n, &cache->options, &cache->arena, group, error));
+  pl_collective_options options = cache->options;
+  options.sends_alone = sends_alone;
+  PL_TRY(pl_collective_group_take(cache->cluster, members, n, &options, &cache->arena, group, error));
   return pl_hash_index_put(&cache->groups, hash, *group, &cache->arena) ? PL_OK : no_memory(error);
 }
 
@@ -90,19 +93,21 @@ static pl_code make_family(pl_topology_cache *cache, const uint32_t *members, pl
   if (copy == NULL || groups == NULL) return no_memory(error);
   memcpy(copy, members, n * sizeof *copy);
   for (uint32_t g = 0; g < made->n_groups; g++)
-    PL_TRY(pl_topology_cache_group(cache, &copy[(size_t)g * made->group_size], made->group_size, &groups[g], error));
+    PL_TRY(pl_topology_cache_group(cache, &copy[(size_t)g * made->group_size], made->group_size, made->sends_alone,
+                                   &groups[g], error));
   made->members = copy;
   made->groups = groups;
   return PL_OK;
 }
 
 pl_code pl_topology_cache_family(pl_topology_cache *cache, const uint32_t *members, uint32_t n_groups,
-                                 uint32_t group_size, const pl_group_family **family, pl_error *error) {
+                                 uint32_t group_size, bool sends_alone, const pl_group_family **family,
+                                 pl_error *error) {
   size_t size_bytes = (size_t)n_groups * group_size * sizeof *members;
-  uint64_t hash = pl_hash_bytes(members, size_bytes, n_groups);
+  uint64_t hash = pl_hash_bytes(members, size_bytes, 2 * (uint64_t)n_groups + sends_alone);
   uint32_t probe = 0;
   for (const pl_group_family *kept; (kept = pl_hash_index_find(&cache->families, hash, &probe)) != NULL;)
-    if (kept->n_groups == n_groups && kept->group_size == group_size &&
+    if (kept->n_groups == n_groups && kept->group_size == group_size && kept->sends_alone == sends_alone &&
         memcmp(kept->members, members, size_bytes) == 0) {
       cache->n_found++;
       *family = kept;
@@ -111,7 +116,7 @@ pl_code pl_topology_cache_family(pl_topology_cache *cache, const uint32_t *membe
   cache->n_made++;
   pl_group_family *made = PL_TAKE(&cache->arena, pl_group_family, 1);
   if (made == NULL) return no_memory(error);
-  *made = (pl_group_family){.n_groups = n_groups, .group_size = group_size};
+  *made = (pl_group_family){.n_groups = n_groups, .group_size = group_size, .sends_alone = sends_alone};
   PL_TRY(make_family(cache, members, made, error));
   *family = made;
   return pl_hash_index_put(&cache->families, hash, made, &cache->arena) ? PL_OK : no_memory(error);

@@ -37,6 +37,7 @@ typedef struct pl_topology_cache {
 /* Groups of one size, as a program has them side by side. */
 typedef struct pl_group_family {
   uint32_t n_groups, group_size;
+  bool sends_alone;
   const uint32_t *members; /* [n_groups][group_size] */
   pl_collective_group *const *groups;
 } pl_group_family;
@@ -49,12 +50,13 @@ void pl_topology_cache_release(pl_topology_cache *cache);
 /* To be called at the start of every simulation: forgets what was kept if it is for another cluster or other options,
  * or has grown beyond the limit. What the functions below have handed out is valid until the next call. */
 void pl_topology_cache_begin(pl_topology_cache *cache, const pl_cluster *cluster, const pl_collective_options *options);
-/* As pl_collective_group_take. */
-pl_code pl_topology_cache_group(pl_topology_cache *cache, const uint32_t *members, uint32_t n,
+/* As pl_collective_group_take; `sends_alone` as in its options, whose own the cache leaves out of account. */
+pl_code pl_topology_cache_group(pl_topology_cache *cache, const uint32_t *members, uint32_t n, bool sends_alone,
                                 pl_collective_group **group, pl_error *error);
 /* The groups of a family, asked for at once: on a thousand devices the questions one by one were a fifth of a sweep. */
 pl_code pl_topology_cache_family(pl_topology_cache *cache, const uint32_t *members, uint32_t n_groups,
-                                 uint32_t group_size, const pl_group_family **family, pl_error *error);
+                                 uint32_t group_size, bool sends_alone, const pl_group_family **family,
+                                 pl_error *error);
 /* One collective of each of its groups; `fluids` has n_groups of them. */
 pl_code pl_topology_cache_family_fluids(pl_topology_cache *cache, const pl_group_family *family,
                                         pl_collective_kind kind, double size_bytes,

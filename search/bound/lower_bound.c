@@ -73,7 +73,7 @@ static pl_code family_op_s(bounding *state, pl_family_kind kind, uint32_t op, do
 static pl_code add_beside(bounding *state, const pl_bound_pass *own, int32_t count, pass_time *sum) {
   double time_s;
   if (state->hosts) sum->host += count * own->host_s;
-  for (uint32_t i = 0; count > 0 && i < own->n_collectives; i++) {
+  for (uint32_t i = 0; i < own->n_collectives; i++) {
     const pl_bound_collective *collective = &own->collectives[i];
     if (collective->family == PL_FAMILY_EXPERT && pl_strategy_hides_tokens(state->program->strategy)) continue;
     PL_TRY(collective_s(state, collective->family, collective->kind, collective->size_bytes, &time_s));
@@ -82,16 +82,16 @@ static pl_code add_beside(bounding *state, const pl_bound_pass *own, int32_t cou
   return PL_OK;
 }
 
-/* Computing and collectives of `count` blocks of each class. */
+/* Computing and collectives of `count` blocks of each class, which is 0 of most. */
 static pl_code add_blocks(bounding *state, const int32_t *count, int pass, pass_time *sum) {
   uint32_t profile = state->chain->profiles[state->stage];
   pl_ticks ticks = 0;
   int32_t n_classes = pl_model_n_classes(state->program->model);
   for (int32_t c = 0; c < n_classes; c++)
-    ticks += count[c] * state->blocks->passes[c][pass].compute[profile];
+    if (count[c] > 0) ticks += count[c] * state->blocks->passes[c][pass].compute[profile];
   sum->work += pl_ticks_to_s(ticks);
   for (int32_t c = 0; c < n_classes; c++)
-    PL_TRY(add_beside(state, &state->blocks->passes[c][pass], count[c], sum));
+    if (count[c] > 0) PL_TRY(add_beside(state, &state->blocks->passes[c][pass], count[c], sum));
   return PL_OK;
 }
 

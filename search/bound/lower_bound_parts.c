@@ -91,9 +91,13 @@ static pl_code take_programs(pl_lower_bounds *bounds, const pl_block_shard *shar
 static pl_code make_blocks(pl_lower_bounds *bounds, const pl_strategy *strategy, pl_bound_blocks *blocks,
                            pl_error *error) {
   const pl_block_program *made;
+  size_t n_classes = (size_t)pl_model_n_classes(bounds->model);
+  blocks->programs = PL_TAKE(bounds->arena, pl_block_program, n_classes);
+  blocks->passes = pl_arena_take_zeroed(bounds->arena, n_classes, sizeof *blocks->passes, _Alignof(pl_bound_pass));
+  if (blocks->programs == NULL || blocks->passes == NULL) return pl_fail_memory(error, "the lower bounds");
   blocks->shard = pl_strategy_shard(strategy, bounds->job);
   PL_TRY(take_programs(bounds, &blocks->shard, &made, error));
-  for (int32_t c = 0; c < pl_model_n_classes(bounds->model); c++) {
+  for (size_t c = 0; c < n_classes; c++) {
     pl_block_program *program = &blocks->programs[c];
     *program = made[c];
     for (int pass = 0; pass < PL_BOUND_PASSES; pass++)
@@ -211,9 +215,11 @@ static pl_code take_groups(const pl_lower_bounds *bounds, const pl_program *prog
       uint32_t f = program->family_of[stage][kind];
       if (f == PL_NONE) continue;
       const pl_family *family = &program->families[f];
+      pl_collective_options options = bounds->collectives;
+      options.sends_alone = pl_family_is_wire(family->kind);
       int32_t group = pl_program_group(program, family->kind, chain->replica, chain->tensor);
       pl_program_group_members(program, family, group, members);
-      PL_TRY(pl_collective_group_take(bounds->cluster, members, family->group_size, &bounds->collectives, layout->arena,
+      PL_TRY(pl_collective_group_take(bounds->cluster, members, family->group_size, &options, layout->arena,
                                       &chain->groups[stage][kind], error));
     }
   return PL_OK;
@@ -253,6 +259,7 @@ pl_code pl_bound_layout_find(pl_lower_bounds *bounds, const pl_program *program,
   for (const pl_bound_layout *known; !own && (known = pl_hash_index_find(&bounds->layouts, hash, &probe)) != NULL;)
     if (same_layout(known, &key)) return *layout = (pl_bound_layout *)(uintptr_t)known, PL_OK;
   pl_arena *arena = own ? &bounds->scratch : bounds->arena;
+  if (own) memset(bounds->recent, 0, sizeof bounds->recent); /* its groups may lie where those of another one lay */
   *layout = PL_TAKE(arena, pl_bound_layout, 1);
   if (*layout == NULL) return pl_fail_memory(error, "the lower bounds");
   PL_TRY(make_layout(bounds, program, arena, *layout, error));
@@ -262,13 +269,6 @@ pl_code pl_bound_layout_find(pl_lower_bounds *bounds, const pl_program *program,
 }
 
 /* ---- collectives ---- */
-
-typedef struct known_time {
-  const pl_collective_group *group;
-  pl_collective_kind kind;
-  double size_bytes;
-  pl_ticks ticks;
-} known_time;
 
 /* The arithmetic of pl_communication_plan's alone_ticks. */
 static pl_ticks alone_ticks(const pl_cluster *cluster, const pl_fluid_collective *fluid) {
@@ -281,27 +281,43 @@ static pl_ticks alone_ticks(const pl_cluster *cluster, const pl_fluid_collective
   return pl_transfer_solo_ticks(&table, 0, fluid->progress_bytes);
 }
 
-pl_code pl_bound_collective_ticks(pl_lower_bounds *bounds, pl_bound_layout *layout, pl_collective_group *group,
-                                  pl_collective_kind kind, double size_bytes, pl_ticks *ticks, pl_error *error) {
-  *ticks = 0;
-  if (group == NULL) return PL_OK;
-  uint64_t bits, hash;
-  memcpy(&bits, &size_bytes, sizeof bits);
-  hash = pl_hash_word(pl_hash_word((uintptr_t)group, bits), (uint64_t)kind);
+static bool is_time_of(const pl_bound_time *known, const pl_collective_group *group, pl_collective_kind kind,
+                       double size_bytes) {
+  return known->group == group && known->kind == kind && known->size_bytes == size_bytes;
+}
+
+/* Of a collective that was not asked for lately. */
+static pl_code find_time(pl_lower_bounds *bounds, pl_bound_layout *layout, pl_collective_group *group,
+                         pl_collective_kind kind, double size_bytes, uint64_t bits, pl_bound_time *found,
+                         pl_error *error) {
+  uint64_t hash = pl_hash_word(pl_hash_word((uintptr_t)group, bits), (uint64_t)kind);
   uint32_t probe = 0;
-  for (const known_time *known; (known = pl_hash_index_find(&layout->times, hash, &probe)) != NULL;)
-    if (known->group == group && known->kind == kind && known->size_bytes == size_bytes)
-      return *ticks = known->ticks, PL_OK;
-  known_time *made = PL_TAKE(layout->arena, known_time, 1);
+  for (const pl_bound_time *known; (known = pl_hash_index_find(&layout->times, hash, &probe)) != NULL;)
+    if (is_time_of(known, group, kind, size_bytes)) return *found = *known, PL_OK;
+  pl_bound_time *made = PL_TAKE(layout->arena, pl_bound_time, 1);
   if (made == NULL) return pl_fail_memory(error, "the lower bounds");
   PL_TRY(pl_collective_group_prepare(group, kind, layout->arena, error));
   pl_arena_mark mark = pl_arena_mark_here(&bounds->scratch);
   pl_fluid_collective fluid;
   PL_TRY(pl_collective_fluid(group, kind, size_bytes, &bounds->scratch, &fluid, error));
   PL_TRY(pl_fluid_collective_merge(bounds->cluster, &bounds->scratch, &fluid, error));
-  *made = (known_time){group, kind, size_bytes, alone_ticks(bounds->cluster, &fluid)};
+  *made = (pl_bound_time){group, kind, size_bytes, alone_ticks(bounds->cluster, &fluid)};
   if (layout->arena != &bounds->scratch) pl_arena_release_to(&bounds->scratch, mark);
   if (!pl_hash_index_put(&layout->times, hash, made, layout->arena)) return pl_fail_memory(error, "the lower bounds");
-  *ticks = made->ticks;
+  *found = *made;
+  return PL_OK;
+}
+
+pl_code pl_bound_collective_ticks(pl_lower_bounds *bounds, pl_bound_layout *layout, pl_collective_group *group,
+                                  pl_collective_kind kind, double size_bytes, pl_ticks *ticks, pl_error *error) {
+  *ticks = 0;
+  if (group == NULL) return PL_OK;
+  uint64_t bits;
+  memcpy(&bits, &size_bytes, sizeof bits);
+  uint64_t mixed = ((uintptr_t)group / 64 + bits + (uint64_t)kind) * 0x9e3779b97f4a7c15u; /* Fibonacci's */
+  pl_bound_time *recent = &bounds->recent[mixed >> 32 & (PL_BOUND_RECENT - 1)];
+  if (!is_time_of(recent, group, kind, size_bytes))
+    PL_TRY(find_time(bounds, layout, group, kind, size_bytes, bits, recent, error));
+  *ticks = recent->ticks;
   return PL_OK;
 }

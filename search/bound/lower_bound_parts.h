@@ -8,7 +8,14 @@
 #include "workloads/lower/block_cache.h"
 #include "workloads/program/program.h"
 
-enum { PL_BOUND_FORWARD = 0, PL_BOUND_BACKWARD, PL_BOUND_PASSES, PL_BOUND_CHAINS = 8, PL_BOUND_PROFILES = 64 };
+enum {
+  PL_BOUND_FORWARD = 0,
+  PL_BOUND_BACKWARD,
+  PL_BOUND_PASSES,
+  PL_BOUND_CHAINS = 8,
+  PL_BOUND_PROFILES = 64,
+  PL_BOUND_RECENT = 256
+};
 
 /* ---- blocks under one shard ---- */
 
@@ -31,8 +38,8 @@ typedef struct pl_bound_pass {
 
 typedef struct pl_bound_blocks {
   pl_block_shard shard;
-  pl_block_program programs[PL_MODEL_CLASSES_MAX]; /* by class */
-  pl_bound_pass passes[PL_MODEL_CLASSES_MAX][PL_BOUND_PASSES];
+  pl_block_program *programs; /* by class of the model */
+  pl_bound_pass (*passes)[PL_BOUND_PASSES];
 } pl_bound_blocks;
 
 /* ---- communicators under one placement ---- */
@@ -46,6 +53,14 @@ typedef struct pl_bound_chain {
   pl_collective_group *(*groups)[PL_FAMILY_KIND_COUNT]; /* per stage, NULL = none; NULL: not made yet */
 } pl_bound_chain;
 
+/* How long a collective takes alone. */
+typedef struct pl_bound_time {
+  const pl_collective_group *group; /* NULL: none */
+  pl_collective_kind kind;
+  double size_bytes;
+  pl_ticks ticks;
+} pl_bound_time;
+
 typedef struct pl_bound_layout {
   int32_t pp, dp, tmp, cp, ep, etp, shard, head_stage; /* head_stage: with a copy of the embedding; 0: there is none */
   bool is_ring;                                        /* chunks: the last stage sends to the first, or it is a V */
@@ -54,7 +69,7 @@ typedef struct pl_bound_layout {
   uint32_t n_chains; /* that are looked at: the first of those on unlike devices */
   pl_bound_chain chains[PL_BOUND_CHAINS];
   const uint64_t *profiles; /* per stage: bits of the profiles of all its devices, below PL_BOUND_PROFILES */
-  pl_hash_index times;      /* of collectives on these groups */
+  pl_hash_index times;      /* of collectives on these groups: pl_bound_time */
   pl_arena *arena;
 } pl_bound_layout;
 
@@ -85,6 +100,8 @@ struct pl_lower_bounds {
   pl_arena scratch; /* of the frame and, behind that, of one bound */
   pl_bound_frame frame;
   pl_hash_index blocks, layouts;
+  /* Of the layouts' times those asked for last: strategies ask for the same again and again. */
+  pl_bound_time recent[PL_BOUND_RECENT];
   pl_block_functions functions;
 };
 

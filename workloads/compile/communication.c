@@ -104,13 +104,15 @@ static void colour_op(pl_pattern *own, uint32_t op, const pl_raw_op *raw) {
 static pl_code take_groups(pl_planning *state, uint32_t f, const pl_group_family **kept) {
   const pl_family *family = &state->program->families[f];
   pl_collective_group **channels = &state->channels[state->first_group[f]];
+  pl_collective_options options = state->options->collective;
+  options.sends_alone = pl_family_is_wire(family->kind);
   *kept = NULL;
   for (uint32_t group = 0; state->cache == NULL && group < family->n_groups; group++)
-    PL_TRY(pl_collective_group_take(state->cluster, group_members(family, group), family->group_size,
-                                    &state->options->collective, state->arena, &channels[group], state->error));
+    PL_TRY(pl_collective_group_take(state->cluster, group_members(family, group), family->group_size, &options,
+                                    state->arena, &channels[group], state->error));
   if (state->cache == NULL) return PL_OK;
-  PL_TRY(pl_topology_cache_family(state->cache, family->members, family->n_groups, family->group_size, kept,
-                                  state->error));
+  PL_TRY(pl_topology_cache_family(state->cache, family->members, family->n_groups, family->group_size,
+                                  options.sends_alone, kept, state->error));
   memcpy(channels, (*kept)->groups, family->n_groups * sizeof *channels);
   return PL_OK;
 }
