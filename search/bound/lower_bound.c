@@ -334,6 +334,8 @@ pl_lower_bounds *pl_lower_bounds_take(const pl_cluster *cluster, const pl_model 
                                                 .algorithm = options->algorithm,
                                                 .profile = options->chunked ? NULL : options->collective_profile};
   pl_arena_init(&bounds->scratch, 0);
+  pl_topology_cache_init(&bounds->topology, SIZE_MAX);
+  pl_topology_cache_begin(&bounds->topology, cluster, &bounds->collectives);
   pl_block_functions_init(&bounds->functions, PL_BLOCK_CACHE_BYTES);
   return bounds;
 }
@@ -341,6 +343,7 @@ pl_lower_bounds *pl_lower_bounds_take(const pl_cluster *cluster, const pl_model 
 void pl_lower_bounds_release(pl_lower_bounds *bounds) {
   if (bounds == NULL) return;
   pl_arena_release(&bounds->scratch);
+  pl_topology_cache_release(&bounds->topology);
   pl_block_functions_release(&bounds->functions);
 }
 

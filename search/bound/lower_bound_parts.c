@@ -205,7 +205,17 @@ static bool note_profiles(const pl_lower_bounds *bounds, const pl_strategy *stra
   return true;
 }
 
-static pl_code take_groups(const pl_lower_bounds *bounds, const pl_program *program, pl_bound_layout *layout,
+/* In the layout's arena only if the layout does not stay either. */
+static pl_code take_group(pl_lower_bounds *bounds, const pl_family *family, const uint32_t *members,
+                          pl_bound_layout *layout, pl_collective_group **group, pl_error *error) {
+  pl_collective_options options = bounds->collectives;
+  options.sends_alone = pl_family_is_wire(family->kind);
+  if (layout->arena == bounds->arena)
+    return pl_topology_cache_group(&bounds->topology, members, family->group_size, options.sends_alone, group, error);
+  return pl_collective_group_take(bounds->cluster, members, family->group_size, &options, layout->arena, group, error);
+}
+
+static pl_code take_groups(pl_lower_bounds *bounds, const pl_program *program, pl_bound_layout *layout,
                            pl_bound_chain *chain, pl_error *error) {
   const pl_strategy *strategy = program->strategy;
   uint32_t *members = PL_TAKE(layout->arena, uint32_t, pl_strategy_replicas(strategy) * strategy->tmp + 2);
@@ -215,12 +225,9 @@ static pl_code take_groups(const pl_lower_bounds *bounds, const pl_program *prog
       uint32_t f = program->family_of[stage][kind];
       if (f == PL_NONE) continue;
       const pl_family *family = &program->families[f];
-      pl_collective_options options = bounds->collectives;
-      options.sends_alone = pl_family_is_wire(family->kind);
       int32_t group = pl_program_group(program, family->kind, chain->replica, chain->tensor);
       pl_program_group_members(program, family, group, members);
-      PL_TRY(pl_collective_group_take(bounds->cluster, members, family->group_size, &options, layout->arena,
-                                      &chain->groups[stage][kind], error));
+      PL_TRY(take_group(bounds, family, members, layout, &chain->groups[stage][kind], error));
     }
   return PL_OK;
 }

@@ -3,7 +3,7 @@
 #define PL_SEARCH_LOWER_BOUND_PARTS_H
 
 #include "core/base/hash_index.h"
-#include "netmodel/collective/collective.h"
+#include "netmodel/collective/topology_cache.h"
 #include "search/bound/lower_bound.h"
 #include "workloads/lower/block_cache.h"
 #include "workloads/program/program.h"
@@ -100,6 +100,7 @@ struct pl_lower_bounds {
   pl_arena scratch; /* of the frame and, behind that, of one bound */
   pl_bound_frame frame;
   pl_hash_index blocks, layouts;
+  pl_topology_cache topology; /* groups of layouts that stay: many layouts have the same ones */
   /* Of the layouts' times those asked for last: strategies ask for the same again and again. */
   pl_bound_time recent[PL_BOUND_RECENT];
   pl_block_functions functions;

@@ -17,6 +17,7 @@ int32_t pl_model_count_class(const pl_model *model, int32_t class_of_blocks) {
 
 int32_t pl_model_count_blocks(const pl_model *model, pl_block_kind kind) {
   int32_t count = 0;
+  if (kind == PL_BLOCK_LAYER && model->unlike.parts == NULL && model->moe.n_experts == 0) return model->n_layers;
   for (int32_t block = 0; block < pl_model_n_blocks(model); block++)
     count += pl_model_block_kind(model, block) == kind;
   return count;

@@ -23,6 +23,10 @@ double pl_copied_bytes(const pl_buffer_facts *of) {
   return sum + fmin(of->largest_parameters, of->sharded) * fp64_bytes;
 }
 
+bool pl_buffer_counts_pairs(const pl_framework *framework) {
+  return framework->gathers.gathers_ahead && framework->gradients.gradient_path == PL_GRADIENTS_CHUNKED;
+}
+
 double pl_kept_gathered(const pl_framework *framework, double largest, bool recomputes) {
   double under_way = (framework->gathers.gathers_ahead ? 2 : 1) * largest;
   double uses = recomputes ? 3 : 2, most = framework->gathers.reuse_parameters;
@@ -43,7 +47,7 @@ double pl_unsharded_bytes(const pl_buffer_facts *of) {
   double sum = 0, ahead = framework->gathers.gathers_ahead ? 2 : 1;
   if (!of->shares) return 0;
   if (path == PL_GRADIENTS_CHUNKED && of->zero >= 2)
-    sum += (ahead > 1 ? of->largest_pair : largest) * of->bytes.gathered_bytes;
+    sum += (pl_buffer_counts_pairs(framework) ? of->largest_pair : largest) * of->bytes.gathered_bytes;
   if (of->zero >= 3 && path == PL_GRADIENTS_CHUNKED) sum += largest * of->bytes.gathered_bytes;
   if (of->zero >= 3 && path != PL_GRADIENTS_CHUNKED)
     sum += fmax(fmin(pl_kept_gathered(framework, largest, of->recomputes), of->parameters), ahead * largest) *

@@ -26,6 +26,8 @@ typedef struct pl_buffer_facts {
  * counted as often as it is used on the way there and back, twice, or thrice where layers are computed again; and that
  * which is counted across the limit is whole. */
 double pl_kept_gathered(const pl_framework *framework, double largest, bool recomputes);
+/* Whether largest_pair counts. */
+bool pl_buffer_counts_pairs(const pl_framework *framework);
 /* Bytes. Copies of many tensors in one, and of one in a wider type. */
 double pl_copied_bytes(const pl_buffer_facts *facts);
 /* ZeRO's units that are whole at a time; 0: nobody shares. */

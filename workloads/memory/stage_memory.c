@@ -98,7 +98,7 @@ static pl_buffer_facts facts_of(const pl_program *program, int32_t stage) {
       .sharded = sharded_parameters(program, own),
       .largest_parameters = own->largest_parameters,
       .largest_block = own->largest_block_parameters,
-      .largest_pair = largest_pair(program, own),
+      .largest_pair = pl_buffer_counts_pairs(framework) ? largest_pair(program, own) : 0,
       .narrow = program->job->fp8 && framework->memory.caches_narrow_weights ? narrow_bytes(program, own) : 0,
   };
 }
