@@ -4,17 +4,18 @@
 
 #include <string.h>
 
-#include "netmodel/platform/route_cache.h"
+#include "netmodel/platform/platform_internal.h"
 
 enum { ALL_PAIRS_MAX = 256, LARGE_NODE = 64 };
 
-/* `other`: NULL, or the cluster that must have the same routes. */
 typedef struct checker {
-  const pl_cluster *cluster, *other;
+  const pl_cluster *cluster, *other; /* `other`: NULL, or the cluster that must have the same routes */
+  pl_route_cache *unkept;            /* NULL: routes are kept, for SimGrid takes long to find them */
 } checker;
 
 static pl_code check_direction(const checker *c, uint32_t a, uint32_t b, pl_error *error) {
   pl_route route, same;
+  if (c->unkept != NULL) return pl_route_cache_check(c->unkept, a, b, error);
   PL_TRY(pl_cluster_route(c->cluster, a, b, &route, error));
   if (c->other == NULL) return PL_OK;
   PL_TRY(pl_cluster_route(c->other, a, b, &same, error));
@@ -76,7 +77,9 @@ static pl_code check_routes(const checker *c, pl_error *error) {
 }
 
 pl_code pl_platform_check(const pl_platform *platform, pl_error *error) {
-  return check_routes(&(checker){.cluster = pl_platform_cluster(platform)}, error);
+  const checker c = {.cluster = pl_platform_cluster(platform),
+                     .unkept = platform->tree != NULL ? platform->routes : NULL};
+  return check_routes(&c, error);
 }
 
 /* ---- two of the same ---- */

@@ -153,6 +153,16 @@ pl_code pl_route_cache_get(void *cache_pointer, uint32_t source, uint32_t destin
   return PL_OK;
 }
 
+pl_code pl_route_cache_check(pl_route_cache *cache, uint32_t source, uint32_t destination, pl_error *error) {
+  uint32_t links[PL_ROUTE_LINKS_MAX], n_links = 0;
+  const route_table *table = atomic_load_explicit(&cache->table, memory_order_acquire);
+  if (find(table, key_of(source, destination)) != NULL) return PL_OK;
+  pthread_mutex_lock(&cache->mutex);
+  pl_code code = cache->resolve(cache->context, source, destination, links, &n_links, error);
+  pthread_mutex_unlock(&cache->mutex);
+  return code;
+}
+
 size_t pl_route_cache_count(pl_route_cache *cache) {
   pthread_mutex_lock(&cache->mutex);
   size_t count = cache->count;

@@ -34,6 +34,10 @@ void pl_route_cache_destroy(pl_route_cache *cache);
  * remembered. Cost: a hit 10 to 50 ns (cache misses of the processor), a miss the resolver's plus about 100 ns. */
 pl_code pl_route_cache_get(void *cache, uint32_t source, uint32_t destination, pl_route *route, pl_error *error);
 
+/* Whether there is a route. It is not kept: a check of a platform asks for tens of thousands that nobody asks for
+ * again, among which those that are would be found late (cache misses of the processor). */
+pl_code pl_route_cache_check(pl_route_cache *cache, uint32_t source, uint32_t destination, pl_error *error);
+
 /* Routes held, and bytes of memory held for them. */
 size_t pl_route_cache_count(pl_route_cache *cache);
 size_t pl_route_cache_bytes(pl_route_cache *cache);

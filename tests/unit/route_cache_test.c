@@ -163,6 +163,24 @@ static void test_routes_stay(void **state) {
   pl_route_cache_destroy(cache);
 }
 
+/* What is checked is looked for and not kept; what is kept is not looked for. */
+static void test_checks_keep_nothing(void **state) {
+  (void)state;
+  pl_link links[LINKS];
+  make_links(links);
+  fake f = {.failing_source = 3};
+  pl_route_cache *cache = pl_route_cache_create(fake_resolve, &f, links, DEVICES);
+  pl_error error = PL_ERROR_INIT;
+  assert_int_equal(pl_route_cache_check(cache, 1, 2, &error), PL_OK);
+  assert_int_equal(pl_route_cache_count(cache), 0);
+  assert_int_equal(check_route(cache, 1, 2), 0);
+  assert_int_equal(pl_route_cache_check(cache, 1, 2, &error), PL_OK);
+  assert_int_equal(atomic_load(&f.calls), 2);
+  assert_int_equal(pl_route_cache_check(cache, 3, 4, &error), PL_BAD_INPUT);
+  assert_string_equal(error.message, "no route from 3");
+  pl_route_cache_destroy(cache);
+}
+
 static void test_failures_are_not_kept(void **state) {
   (void)state;
   pl_link links[LINKS];
@@ -184,6 +202,7 @@ int main(void) {
       cmocka_unit_test(test_threads),
       cmocka_unit_test(test_same_miss),
       cmocka_unit_test(test_routes_stay),
+      cmocka_unit_test(test_checks_keep_nothing),
       cmocka_unit_test(test_failures_are_not_kept),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
