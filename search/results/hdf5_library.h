@@ -1,4 +1,4 @@
-/* The way into the shared library paceline_hdf5 (room search/hdf5), which alone knows HDF5: parallel HDF5 brings 36
+/* The way into the shared library paceline_hdf5 (room search/hdf5), which alone knows HDF5: parallel HDF5 brings 33
  * libraries along on Debian (curl, Kerberos, LDAP, TLS ...), half of what a small command would do, and most commands
  * read and write no results.
  *

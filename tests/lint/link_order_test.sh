@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Who asks for which library. libsimgrid exports MPI_* symbols of its own: only the shim may ask for it, and programs open the shim
 # when they need it, so that its symbols are nobody else's, and no program waits for its 70 libraries at its start. Likewise HDF5
-# (36 libraries) and OpenBLAS (threads): only libraries of ours that are opened when they are needed ask for them. The controls: a
+# (33 libraries) and OpenBLAS (threads): only libraries of ours that are opened when they are needed ask for them. The controls: a
 # program that links libsimgrid itself must be found out, and commands that need one of the three open it.
 set -euo pipefail
 : "${PACELINE:?the program}" "${BUILD_DIR:?the build folder}"
