@@ -150,7 +150,7 @@ static void nothing_is_lost(void **state) {
 /* Against a search through all of them: the smallest that is large enough, of equal ones the one put in last. */
 static void free_blocks_are_found_as_by_looking_at_all(void **state) {
   (void)state;
-  enum { MOST = 300 };
+  enum { MOST = 300, SIZES = 250 };
   pl_free_blocks free = {.n_sizes = 0};
   struct {
     int64_t size_bytes;
@@ -164,11 +164,11 @@ static void free_blocks_are_found_as_by_looking_at_all(void **state) {
       pl_free_blocks_remove(&free, all[which].size_bytes, which);
       all[which].put = 0;
     } else {
-      all[which].size_bytes = 512 * (int64_t)random_between(&random, 1, 40); /* often equal */
+      all[which].size_bytes = 512 * (int64_t)random_between(&random, 1, which % 2 > 0 ? SIZES : 40); /* often equal */
       all[which].put = i;
       pl_free_blocks_put(&free, all[which].size_bytes, which);
     }
-    int64_t size_bytes = 512 * (int64_t)random_between(&random, 1, 41);
+    int64_t size_bytes = 512 * (int64_t)random_between(&random, 1, SIZES + 1);
     for (uint32_t j = 0; j < MOST; j++)
       if (all[j].put > 0 && all[j].size_bytes >= size_bytes &&
           (best == PL_NONE || all[j].size_bytes < all[best].size_bytes ||

@@ -4,8 +4,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "workloads/block/block_lifetimes.h"
 #include "workloads/memory/caching_allocator.h"
+#include "workloads/memory/pass_requests.h"
 #include "workloads/memory/stage_memory.h"
 
 enum {
@@ -51,7 +51,8 @@ typedef struct replay {
   int64_t n_launches, n_ahead; /* ops so far, and how many of them the device lags behind; 0: nothing waits */
   waiting_block *waiting;      /* a ring of MOST_TENSORS */
   uint32_t first_waiting, n_waiting;
-  bool marked[PL_TAPE_TENSORS]; /* in this pass of this block, by a collective */
+  bool keeps_gathered; /* the framework does, in buffers that stay */
+  pl_pass_requests requests[PL_MODEL_CLASSES_MAX][PL_PASS_COUNT];
   int64_t peak_bytes, occupied_bytes;
   bool failed;
 } replay;
@@ -106,25 +107,14 @@ static void let_go(replay *own, uint32_t *held, bool marked) {
 }
 
 /* Of what a tensor collective gathers, where the framework keeps such buffers. They only grow. */
-static bool lies_in_buffer(replay *own, const pl_block_program *block, const pl_op *op, uint32_t tensor) {
-  if (!pl_framework_or_ideal(own->program->job->framework)->memory.keeps_gathered || block->kind == PL_BLOCK_EMBEDDING)
-    return false;
-  if (op->kind != PL_OP_COLLECTIVE || op->collective != PL_ALL_GATHER || op->group != PL_GROUP_TENSOR ||
-      tensor != op->output || tensor == op->inputs[0])
-    return false;
-  double size_bytes = block->tensors[tensor].size_bytes;
-  int which = block->tensors[tensor].kind == PL_TENSOR_GRADIENT;
-  if (size_bytes <= own->gathered[which].size_bytes) return true;
-  uint32_t larger = take(own, size_bytes);
+static bool lies_in_buffer(replay *own, const pl_tensor *tensor) {
+  int which = tensor->kind == PL_TENSOR_GRADIENT;
+  if (tensor->size_bytes <= own->gathered[which].size_bytes) return true;
+  uint32_t larger = take(own, tensor->size_bytes);
   give(own, &own->gathered[which].held);
   own->gathered[which].held = larger;
-  own->gathered[which].size_bytes = size_bytes;
+  own->gathered[which].size_bytes = tensor->size_bytes;
   return true;
-}
-
-static void take_for(replay *own, const pl_block_program *block, const pl_op *op, uint32_t tensor, uint32_t *held) {
-  if (*held != PL_NONE || !pl_tensor_comes_and_goes(&block->tensors[tensor])) return;
-  *held = lies_in_buffer(own, block, op, tensor) ? BORROWED : take(own, pl_tensor_held_bytes(&block->tensors[tensor]));
 }
 
 static double elements_of(const pl_tensor *tensor) {
@@ -134,13 +124,6 @@ static double elements_of(const pl_tensor *tensor) {
 static void take_gradient(replay *own, const pl_tensor *tensor) {
   if (own->bytes.pass_gradient_bytes == 0 || own->n_gradients == MOST_TENSORS || own->failed) return;
   own->gradients[own->n_gradients++] = take(own, elements_of(tensor) * own->bytes.pass_gradient_bytes);
-}
-
-/* A weight gradient in a tensor of its own, which the sum over microbatches is not. */
-static void take_product(replay *own, const pl_block_program *block, const pl_op *op) {
-  if (op->kind != PL_OP_GEMM || op->output == PL_NONE) return;
-  const pl_tensor *tensor = &block->tensors[op->output];
-  if (tensor->kind == PL_TENSOR_PARAMETER_GRADIENT) take_gradient(own, tensor);
 }
 
 /* Of a tensor that a recomputation makes again in part, that part is given up behind the forward pass and taken again
@@ -156,45 +139,39 @@ static void keep_part(replay *own, const pl_block_program *block, kept_block *ke
     resize(own, &block->tensors[t], block->tensors[t].size_bytes - block->tensors[t].remade_bytes, &kept->held[t]);
 }
 
-/* The ops of one pass. */
-typedef struct pass_replay {
-  replay *own;
-  const pl_block_program *block;
-  kept_block *kept;
-  bool makes_weights, begins_backward;
-} pass_replay;
-
-static void touch(void *context, const pl_op *op, uint32_t tensor, bool first) {
-  const pass_replay *pass = context;
-  const pl_tensor *touched = &pass->block->tensors[tensor];
-  uint32_t *held = &pass->kept->held[tensor];
-  if (pass->own->failed) return;
-  pass->own->marked[tensor] = (!first && pass->own->marked[tensor]) || op->kind == PL_OP_COLLECTIVE;
-  if (first && pass->begins_backward) resize(pass->own, touched, touched->size_bytes, held);
-  take_for(pass->own, pass->block, op, tensor, held);
+static void take_for(replay *own, const pl_tensor *tensor, const pl_request *request, uint32_t *held) {
+  if (request->remade) resize(own, tensor, tensor->size_bytes, held);
+  if (*held != PL_NONE || !request->held) return;
+  bool borrows = request->gathered && own->keeps_gathered && lies_in_buffer(own, tensor);
+  *held = borrows ? BORROWED : take(own, request->size_bytes);
 }
 
-static void run_op(void *context, const pl_op *op) {
-  const pass_replay *pass = context;
-  pass->own->n_launches++;
-  if (pass->makes_weights && !pass->own->failed) take_product(pass->own, pass->block, op);
+/* A weight gradient in a tensor of its own, which the sum over microbatches is not, is what a product takes. */
+static void ask(replay *own, const pl_block_program *block, const pl_request *request, kept_block *kept) {
+  uint32_t *held = &kept->held[request->tensor];
+  switch ((pl_request_kind)request->kind) {
+  case PL_REQUEST_TAKE:
+    take_for(own, &block->tensors[request->tensor], request, held);
+    break;
+  case PL_REQUEST_PRODUCT:
+    take_gradient(own, &block->tensors[request->tensor]);
+    break;
+  case PL_REQUEST_GIVE:
+    let_go(own, held, request->marked);
+    break;
+  }
 }
 
-static void give_back(void *context, uint32_t tensor) {
-  const pass_replay *pass = context;
-  if (!pass->own->failed) let_go(pass->own, &pass->kept->held[tensor], pass->own->marked[tensor]);
-}
-
-static void run_ops(replay *own, const pl_block_program *block, pl_block_pass pass, kept_block *kept) {
-  static const pl_lifetime_visitor visitor = {.touch = touch, .run = run_op, .give_back = give_back};
-  const pl_lifetime_tensors of = {block->tensors, block->n_tensors, block->output, block->input_gradient};
-  const pl_op_list *list = pl_block_ops(block, pass);
-  pass_replay replayed = {.own = own,
-                          .block = block,
-                          .kept = kept,
-                          .makes_weights = pass == PL_PASS_BACKWARD || pass == PL_PASS_WEIGHTS,
-                          .begins_backward = pass == PL_PASS_BACKWARD || pass == PL_PASS_INPUTS};
-  if (!own->failed) pl_lifetimes_walk(&of, pass, list->ops, list->n_ops, &visitor, &replayed);
+static void run_ops(replay *own, int32_t index, pl_block_pass pass, kept_block *kept) {
+  const pl_block_program *block = program_of(own, index);
+  pl_pass_requests *requests = &own->requests[pl_model_block_class(own->program->model, index)][pass];
+  if (requests->all == NULL && !pl_pass_requests_take(block, pass, own->arena, requests)) own->failed = true;
+  int64_t before = own->n_launches;
+  for (uint32_t i = 0; i < requests->n && !own->failed; i++) {
+    own->n_launches = before + requests->all[i].n_launches;
+    ask(own, block, &requests->all[i], kept);
+  }
+  own->n_launches = before + requests->n_ops;
 }
 
 static void forward_block(replay *own, int32_t microbatch, int32_t index, uint32_t *handed) {
@@ -209,7 +186,7 @@ static void forward_block(replay *own, int32_t microbatch, int32_t index, uint32
   memset(kept->held, 0xff, block->n_tensors * sizeof *kept->held);
   if (block->input != PL_NONE) kept->held[block->input] = *handed;
   if (block->input == PL_NONE) give(own, handed);
-  run_ops(own, block, PL_PASS_FORWARD, kept);
+  run_ops(own, index, PL_PASS_FORWARD, kept);
   keep_part(own, block, kept);
   *handed = block->output == PL_NONE ? PL_NONE : kept->held[block->output];
   if (block->output != PL_NONE) kept->held[block->output] = PL_NONE;
@@ -232,7 +209,7 @@ static void backward_block(replay *own, int32_t microbatch, int32_t index, pl_bl
     kept->held[block->output_gradient] = *handed;
   else
     give(own, handed);
-  run_ops(own, block, pass, kept);
+  run_ops(own, index, pass, kept);
   if (pass != PL_PASS_INPUTS && !own->failed) take_gradients(own, block);
   *handed = PL_NONE;
   for (uint32_t i = 0; i < block->n_tensors && !own->failed; i++) {
@@ -388,6 +365,7 @@ static pl_code replay_once(const pl_program *program, int32_t stage, double limi
                   .arena = arena,
                   .gathered = {{.held = PL_NONE}, {.held = PL_NONE}},
                   .n_ahead = n_ahead,
+                  .keeps_gathered = pl_framework_or_ideal(program->job->framework)->memory.keeps_gathered,
                   .bytes = program->training};
   pl_caching_allocator_init(&state.allocator, arena);
   state.allocator.limit_bytes = limit_bytes > 0 ? llrint(limit_bytes) : 0;
