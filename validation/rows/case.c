@@ -9,6 +9,7 @@
 #include "core/base/digest.h"
 #include "core/base/hash_index.h"
 #include "validation/rows/assume.h"
+#include "validation/rows/case_shared.h"
 #include "validation/rows/program_row.h"
 #include "validation/statistics/statistics.h"
 
@@ -166,11 +167,14 @@ static pl_code express(pl_case *c, const pl_csv *known, const pl_case_options *o
 pl_code pl_cases_express(pl_cases *cases, const pl_csv *known_models, const pl_case_options *options, pl_arena *arena,
                          pl_error *error) {
   framework_list *profiles = PL_TAKE(arena, framework_list, 1);
+  pl_case_shared shared;
   if (profiles == NULL) return pl_fail_memory(error, "the frameworks");
+  PL_TRY(pl_case_shared_take(cases->n_cases, arena, &shared, error));
   for (uint32_t i = 0; i < cases->n_cases; i++) {
     pl_error why = PL_ERROR_INIT;
     pl_case *c = &cases->cases[i];
     pl_code code = express(c, known_models, options, profiles, arena, &why);
+    if (code == PL_OK && c->program == NULL) pl_case_share(&shared, c);
     if (code == PL_OK) continue;
     if (code != PL_UNSUPPORTED) return pl_fail(error, code, "%s", why.message);
     c->reason = pl_arena_strdup(arena, why.message);

@@ -148,7 +148,7 @@ static pl_code simulate_at_site(const run *r, pl_case *c, const pl_site *site, c
   c->remains_factor = report.remains_factor;
   c->predicted_mem_bytes = memory_of(&c->habits, &report);
   c->interval = report.interval;
-  c->flops = pl_model_flops_per_sequence(c->model, c->job.seq) * (double)c->job.gbs;
+  c->flops = pl_block_cache_flops(options.blocks, c->model, c->job.seq) * (double)c->job.gbs;
   if (!r->options->sensitivities) return PL_OK;
   PL_TRY(pl_site_sensitivities_take(cluster, c->model, &c->job, &strategy, &options,
                                     c->result.iter_time_s / report.remains_factor, arena, c->sensitivity, error));
@@ -220,10 +220,12 @@ static pl_code load(const run *r, const pl_case *c, uint32_t group, pl_platform 
   return code;
 }
 
+/* Of one platform those of a model stand together: what they have in common is kept from one to the next. */
 static int compare_platforms(const void *a, const void *b) {
   const pl_case *const *left = a, *const *right = b;
   int order = strcmp((*left)->platform, (*right)->platform);
   if (order != 0) return order;
+  if ((*left)->model != (*right)->model) return (uintptr_t)(*left)->model < (uintptr_t)(*right)->model ? -1 : 1;
   return *left < *right ? -1 : *left > *right; /* both in one array */
 }
 
@@ -255,9 +257,26 @@ typedef struct plan {
   finding *findings; /* shared; NULL: this process does the work */
 } plan;
 
-/* Passes of an iteration are what a case costs, devices what a platform does. */
+/* How many nodes it takes until stages and nodes begin together again, counted in what both are made of: where they do
+ * not line up, devices of a stage are unlike, nothing recurs, and every microbatch is played. 1: they do, or nobody
+ * knows. */
+static double unlike_parts(const pl_case *c) {
+  if (c->plan.n_parts == 0 || c->plan.parts[0].kind == NULL) return 1;
+  uint32_t node = c->plan.gpus_per_node > 0 ? c->plan.gpus_per_node : c->plan.parts[0].kind->n_gpus;
+  uint32_t stage = pl_strategy_n_ranks(&c->strategy) / (uint32_t)c->strategy.pp, common = node, rest = stage;
+  if (node == 0 || stage % node == 0 || node % stage == 0) return 1;
+  while (rest > 0) {
+    uint32_t next = common % rest;
+    common = rest;
+    rest = next;
+  }
+  return (double)node / common;
+}
+
+/* What a piece costs is passes, what its platform does, devices; fitted to nothing but the order: a case of a second
+ * must not be the last to begin. */
 static double cost_of(pl_case *const *some, uint32_t n) {
-  double cost = (double)some[0]->row->n_gpus;
+  double cost = 4 * (double)some[0]->row->n_gpus;
   for (uint32_t i = 0; i < n; i++) {
     const pl_strategy *strategy = &some[i]->strategy;
     if (some[i]->program != NULL) {
@@ -265,7 +284,8 @@ static double cost_of(pl_case *const *some, uint32_t n) {
       continue;
     }
     double n_microbatches = (double)some[i]->job.gbs / ((double)strategy->dp * strategy->mbs);
-    cost += 300 + n_microbatches * pl_strategy_n_chunks(strategy);
+    double unlike = unlike_parts(some[i]);
+    cost += 300 + n_microbatches * pl_strategy_n_chunks(strategy) * unlike * unlike;
   }
   return cost;
 }
