@@ -35,7 +35,8 @@ has_terminal() { command -v script >/dev/null && script -qec true /dev/null </de
 
 @test "at a terminal progress is drawn in place; in a log it is lines, if asked for; --quiet has none" {
   has_terminal || skip "no script(1), or no pseudo-terminals"
-  job="$PACELINE sweep ${large[*]} --pp 8,16 --tmp 8 --threads 1 --no-leap --force" # takes some seconds
+  job="$PACELINE sweep ${large[*]} --tmp 8 --threads 1 --no-leap --force" # takes some seconds
+  case $PACELINE in */asan/*) job+=" --pp 16 --mbs 1,2" ;; *) job+=" --pp 8,16" ;; esac
   script -qec "$job -o s.h5" /dev/null </dev/null >terminal
   grep -qP '\rpaceline sweep: \d+ of \d+ strategies, \d+ per second, about \d+ s left; best .*\x1b\[K' terminal || { cat -A terminal | head; return 1; }
   ! grep -P '^paceline sweep: ' terminal

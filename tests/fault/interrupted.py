@@ -12,7 +12,8 @@ import time
 
 PACELINE = os.environ["PACELINE"]
 SEED = int(os.environ.get("PACELINE_SEED", "0")) or random.randrange(1 << 30)
-JOB = ["--platform", "platforms/amp-homogeneous.xml", "--model", "workloads/models/gpt2-345m.json", "--gbs", "32", "--mbs", "1,2"]
+MICROBATCHES = "1" if any(name in PACELINE for name in ("/asan/", "/tsan/")) else "1,2"
+JOB = ["--platform", "platforms/amp-homogeneous.xml", "--model", "workloads/models/gpt2-345m.json", "--gbs", "32", "--mbs", MICROBATCHES]
 COMMANDS = (["search", *JOB, "--method", "exhaustive"], ["sweep", *JOB])
 os.environ.update(OMPI_MCA_rmaps_base_oversubscribe="1", OMPI_MCA_btl="self,vader", OMPI_MCA_hwloc_base_binding_policy="none",
                   OMPI_MCA_mpi_yield_when_idle="1", OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")

@@ -383,8 +383,7 @@ static void print_ratios(const char *what, double *ratios, uint32_t n) {
 }
 
 static int n_spaces(void) {
-  const char *text = getenv("PACELINE_SPACES");
-  return text != NULL ? atoi(text) : SPACES;
+  return (int)test_number("PACELINE_SPACES", TEST_IS_SANITIZED ? SPACES / 4 : SPACES);
 }
 
 static void bounds_hold_in_random_spaces(void **state) {
@@ -465,7 +464,7 @@ static void check_platform(uint64_t *random, const char *path, uint32_t *n_all, 
   set_up(&own, pl_platform_cluster(platform));
   load_job(&own, &options, platform, path);
   assert_true(take_space(&own, &space));
-  check_sample(&own, random, &space, PLATFORM_SAMPLE, true);
+  check_sample(&own, random, &space, TEST_IS_SANITIZED ? PLATFORM_SAMPLE / 4 : PLATFORM_SAMPLE, true);
   /* The whole of a smaller space. */
   assert_int_equal(pl_int_set_parse("2,4", "mbs", 1, 8, &own.choices.mbs, &error), PL_OK);
   assert_int_equal(pl_int_set_parse("0,3", "zero", 0, 3, &own.choices.zero, &error), PL_OK);

@@ -203,7 +203,7 @@ static void try_case(uint64_t seed, uint32_t most_devices, bool regular, tally *
 
 static void run(uint32_t most_devices, bool regular, uint64_t n_cases, tally *all) {
   uint64_t first = test_number("PACELINE_SEED", 1);
-  n_cases = test_number("PACELINE_CASES", n_cases);
+  n_cases = test_cases(n_cases);
   tally own = {0};
   for (uint64_t i = 0; i < n_cases; i++)
     try_case(first + i, most_devices, regular, &own);
@@ -227,7 +227,8 @@ static void test_lopsided(void **state) {
 
 static void test_runs_go_on(void **state) {
   const tally *all = *state;
-  if (test_number("PACELINE_CASES", 0) == 0) assert_true(all->leapt > 10 && all->rolled > 1 && all->whole > 10);
+  if (!TEST_IS_SANITIZED && test_number("PACELINE_CASES", 0) == 0)
+    assert_true(all->leapt > 10 && all->rolled > 1 && all->whole > 10);
 }
 
 int main(void) {

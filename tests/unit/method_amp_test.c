@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "search/method/method.h"
+#include "tests/support/random.h"
 #include "tests/support/synthetic_cluster.h"
 #include "workloads/import/model_file.h"
 
@@ -112,7 +113,7 @@ static void memory_fails(void **state) {
   for (int i = 0; i < 2; i++) {
     int64_t n_failed = 0;
     /* Each of the first, then ever fewer: a failure late in the search has all of it run before. */
-    for (int64_t k = 0;; k += 1 + k / (i == 0 ? 16 : 4), n_failed++) {
+    for (int64_t k = 0;; k += 1 + k / (i > 0 ? 4 : TEST_IS_SANITIZED ? 8 : 16), n_failed++) {
       pl_arena arena;
       pl_arena_init(&arena, 0);
       arena.fail_after = k;
