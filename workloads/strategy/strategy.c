@@ -307,7 +307,7 @@ pl_block_shard pl_strategy_shard(const pl_strategy *strategy, const pl_job *job)
                           .halves = pl_strategy_splits_backward(strategy),
                           .token_order = (uint8_t)pl_strategy_token_order(strategy),
                           .scatters = scatters && strategy->dp * strategy->cp > 1,
-                          .scatters_experts = scatters && strategy->dp > strategy->ep};
+                          .scatters_experts = scatters && pl_strategy_expert_replicas(strategy) > 1};
 }
 
 void pl_strategy_adopt(pl_strategy *strategy, const pl_job *job) {
