@@ -221,6 +221,7 @@ static pl_code price_embedding(costing *state, pricing *own) {
   if (family == NULL || (own->stage != 0 && own->stage != state->strategy->pp - 1)) return PL_OK;
   for (int32_t c = 0; c < pl_model_n_classes(state->model); c++)
     tied = fmax(tied, state->program->blocks[c].tied_parameters);
+  if (state->strategy->zero >= 2) tied /= pl_strategy_sharers(state->strategy);
   PL_TRY(pl_family_time_begin(&state->communication, family, state->error));
   PL_TRY(pl_family_time_of(&state->communication, PL_ALL_REDUCE, tied * state->state.reduced_bytes, &time_s,
                            state->error));

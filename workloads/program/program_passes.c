@@ -385,7 +385,8 @@ pl_code pl_making_epilogue(pl_program_making *state, pl_stage_program *own) {
     add_reduce(&pass, parts[experts], experts);
   uint32_t embedding = program->family_of[own->stage][PL_FAMILY_EMBEDDING];
   if (embedding != PL_NONE) {
-    double size_bytes = program->blocks[PL_BLOCK_HEAD].tied_parameters * program->training.reduced_bytes;
+    double kept = strategy->zero >= 2 ? 1 / pl_program_shards(program, false) : 1; /* of which both have a share each */
+    double size_bytes = program->blocks[PL_BLOCK_HEAD].tied_parameters * kept * program->training.reduced_bytes;
     add(&pass, PL_INSTRUCTION_EMBEDDING, true, -1, pl_making_op(state, embedding, PL_ALL_REDUCE, size_bytes));
   }
   add(&pass, PL_INSTRUCTION_OPTIMIZER, false, -1, PL_NONE);
