@@ -127,7 +127,13 @@ double pl_program_owned_parameters(const pl_program *program, int32_t stage) {
 }
 
 double pl_program_whole_traffic(const pl_job *job, const pl_strategy *strategy) {
-  return pl_training_state_of(job, strategy->zero >= 2 ? 1 : pl_strategy_replicas(strategy)).whole_traffic_bytes;
+  const pl_framework *framework = pl_framework_or_ideal(job->framework);
+  int32_t reducers = strategy->zero >= 2 ? 1 : pl_strategy_replicas(strategy);
+  const pl_training_state state = pl_training_state_of(job, reducers);
+  /* FSDP casts what it has added up to the type of the reduction, which others' passes have in them. */
+  bool casts = reducers > 1 && framework->gradients.gradient_path != PL_GRADIENTS_ADDED &&
+               state.reduced_bytes != state.gradient_bytes;
+  return state.whole_traffic_bytes + (casts ? state.gradient_bytes + state.reduced_bytes : 0);
 }
 
 double pl_program_update_traffic(const pl_program *program, int32_t stage) {
