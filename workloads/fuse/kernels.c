@@ -71,7 +71,21 @@ static void chain_ops(writing *w) {
   }
 }
 
-/* A group, behind all that it needs. A group that needs itself on the way is given back in *loop. */
+static bool order_group(writing *w, int32_t group, int32_t *loop);
+
+/* What makes the operands of an op, if these are collectives, or if they are not. */
+static bool order_makers(writing *w, int32_t group, const pl_ir_op *op, bool collectives, int32_t *loop) {
+  for (int32_t k = 0; k < op->n_inputs; k++) {
+    int32_t maker = pl_read_maker(&w->own.read, op->inputs[k]);
+    if (maker == PL_IR_NONE || pl_kernel_group(&w->own, maker) == group) continue;
+    if (pl_read_is_collective(&w->own.read, maker) != collectives) continue;
+    if (!order_group(w, pl_kernel_group(&w->own, maker), loop)) return false;
+  }
+  return true;
+}
+
+/* A group, behind all that it needs: collectives behind all else, so that each stands in front of who reads it. A group
+ * that needs itself on the way is given back in *loop. */
 static bool order_group(writing *w, int32_t group, int32_t *loop) {
   if (w->marks[group] == WRITTEN) return true;
   if (w->marks[group] == UNDER_WAY) {
@@ -79,20 +93,15 @@ static bool order_group(writing *w, int32_t group, int32_t *loop) {
     return false;
   }
   w->marks[group] = UNDER_WAY;
-  for (int32_t i = group; i != PL_IR_NONE; i = w->next_of[i]) {
-    const pl_ir_op *op = pl_read_op(&w->own.read, i);
-    if (meets(op) && w->meets_before[i] != PL_IR_NONE &&
-        !order_group(w, pl_kernel_group(&w->own, w->meets_before[i]), loop))
+  for (int collectives = 0; collectives < 2; collectives++)
+    for (int32_t i = group; i != PL_IR_NONE; i = w->next_of[i]) {
+      const pl_ir_op *op = pl_read_op(&w->own.read, i);
+      int32_t before = collectives == 0 && meets(op) ? w->meets_before[i] : PL_IR_NONE;
+      if (before != PL_IR_NONE && !order_group(w, pl_kernel_group(&w->own, before), loop)) return false;
+      if (order_makers(w, group, op, collectives == 1, loop)) continue;
+      if (w->next_of[*loop] == PL_IR_NONE) *loop = group; /* one of the groups on the way is to blame */
       return false;
-    for (int32_t k = 0; k < op->n_inputs; k++) {
-      int32_t maker = pl_read_maker(&w->own.read, op->inputs[k]);
-      if (maker == PL_IR_NONE || pl_kernel_group(&w->own, maker) == group) continue;
-      if (!order_group(w, pl_kernel_group(&w->own, maker), loop)) {
-        if (w->next_of[*loop] == PL_IR_NONE) *loop = group; /* one of the groups on the way is to blame */
-        return false;
-      }
     }
-  }
   w->marks[group] = WRITTEN;
   w->order[w->n_order++] = group;
   return true;
