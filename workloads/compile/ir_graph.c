@@ -89,8 +89,10 @@ static pl_code run_function(pl_ir_graphing *own, int32_t function, const pl_ir_a
   own->function = function;
   for (int32_t i = 0; i < f->n_arguments; i++)
     values[i] = arguments[i];
+  const bool ahead = own->framework->gathers.gathers_ahead; /* else what is gathered is asked for behind all else */
+  if (!ahead) PL_TRY(pl_ir_graph_send_shards(own, false));
   if (doing->gathers_params) PL_TRY(pl_ir_graph_gather(own, f, values));
-  if (!doing->gathers_params || doing->gathers_matrices) PL_TRY(pl_ir_graph_send_shards(own, false));
+  if (ahead && (!doing->gathers_params || doing->gathers_matrices)) PL_TRY(pl_ir_graph_send_shards(own, false));
   if (doing->keeps_in_host || doing->reads_from_host) PL_TRY(pl_ir_graph_enter_offload(own, f, values));
   PL_TRY(run_ops(own, f, doing->ops, values));
   if (doing->keeps_in_host) pl_ir_graph_leave_offload(own);

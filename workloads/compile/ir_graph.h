@@ -2,9 +2,10 @@
  *
  * A device computes its list's ops in order on its compute stream; what stands between two meetings with others is one
  * task. A collective starts when all devices along its axes have come to it, on the stream of its axes (data axes are
- * those whose names begin with dp: gradient streams, on which the profiles' overlap factor acts; cp: context; the
- * others: feature), and is waited for where its value is first read, as a framework that launches it on another stream
- * waits by an event. A send starts when its value is there; its receiver waits where it reads what came.
+ * those whose names begin with dp: gradient streams, of experts their own, on which the profiles' overlap factor acts;
+ * cp: context; the others: feature), and is waited for where its value is first read, as a framework that launches it
+ * on another stream waits by an event. A send starts when its value is there; its receiver waits where it reads what
+ * came.
  *
  * What a step does is noted once, act by act (ir_graph_pass.c), and done for every microbatch: O(devices * acts) tasks,
  * one per stretch of computing; a step's tasks are its own, so that each list is a lane (core/cluster/lanes.h), and

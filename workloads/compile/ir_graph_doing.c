@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "workloads/compile/ir_graph_state.h"
+#include "workloads/language/ir_again.h"
 #include "workloads/language/ir_place.h"
 
 static bool is(const pl_ir_op *op, const char *row) {
@@ -13,6 +14,11 @@ bool pl_ir_graph_gathers_param(const pl_ir_function *f, const pl_ir_op *op) {
   if (!is(op, "all_gather")) return false;
   int32_t maker = f->values[op->inputs[0]].op;
   return maker != PL_IR_NONE && is(&f->ops[maker], "param");
+}
+
+bool pl_ir_graph_stays_whole(const pl_framework *framework, const pl_ir_function *f, const pl_ir_op *op) {
+  return framework->gathers.gather_unit == PL_GATHER_TENSOR && pl_ir_graph_gathers_param(f, op) &&
+         f->values[op->inputs[0]].type.rank < 2;
 }
 
 /* Of a kernel by the ops in it. */
@@ -42,6 +48,21 @@ static uint16_t doing_of(const pl_ir_graphing *own, const pl_ir_function *f, con
   return does;
 }
 
+/* What is gathered for a function. */
+static void note_unit(const pl_ir_graphing *own, const pl_ir_function *f, pl_ir_doing *doing) {
+  bool layers = own->framework->gathers.gather_unit == PL_GATHER_LAYER;
+  size_t length = strlen(f->name), end = strlen(".backward");
+  bool backward = layers && length > end && strcmp(f->name + length - end, ".backward") == 0;
+  const pl_ir_function *forward = backward ? pl_ir_forward_of(own->module, f->name) : NULL;
+  doing->unit = forward != NULL ? forward : f;
+  for (int32_t i = 0; i < doing->unit->n_ops; i++) {
+    const pl_ir_op *op = &doing->unit->ops[i];
+    bool gathers = pl_ir_graph_gathers_param(doing->unit, op);
+    doing->gathers_params = doing->gathers_params || gathers;
+    doing->gathers_matrices = doing->gathers_matrices || (gathers && doing->unit->values[op->inputs[0]].type.rank > 1);
+  }
+}
+
 const pl_ir_doing *pl_ir_graph_doing(pl_ir_graphing *own, int32_t function) {
   const pl_ir_function *f = own->module->functions[function];
   pl_ir_doing *made = &own->doings[function];
@@ -51,12 +72,11 @@ const pl_ir_doing *pl_ir_graph_doing(pl_ir_graphing *own, int32_t function) {
   for (int32_t i = 0; i < f->n_ops; i++) {
     const pl_ir_op *op = &f->ops[i];
     made->ops[i] = doing_of(own, f, op);
-    bool gathers = pl_ir_graph_gathers_param(f, op);
-    made->gathers_params = made->gathers_params || gathers;
-    made->gathers_matrices = made->gathers_matrices || (gathers && f->values[op->inputs[0]].type.rank > 1);
+    made->reads_gathered = made->reads_gathered || pl_ir_graph_gathers_param(f, op);
     made->keeps_in_host = made->keeps_in_host || (is(op, "keep") && pl_ir_op_is_in_host(op));
     made->reads_from_host = made->reads_from_host || (is(op, "kept") && pl_ir_op_is_in_host(op));
   }
+  note_unit(own, f, made);
   return made;
 }
 

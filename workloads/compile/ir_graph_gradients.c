@@ -2,9 +2,10 @@
  *
  * An update's reductions of gradients begin where the last backward pass has added to them, a bucket of the framework's
  * size at a time, not before their function is through (bucket_unit); or all behind the backward passes
- * (overlaps_gradients). Parameters that a function gathers (ZeRO-3) come all at once, while the function before it
- * runs. Shards of gradients are added to their buffers by whoever reduces them: nothing of the pass waits. They go out
- * once for each function, behind what the next one gathers, as FSDP orders its stream (backward prefetch).
+ * (overlaps_gradients). Parameters that a function gathers (ZeRO-3) come all at once, or a matrix at a time
+ * (gather_unit), while the function before it runs or behind it (gathers_ahead). Shards of gradients are added to their
+ * buffers by whoever reduces them: nothing of the pass waits. They go out a bucket at a time, behind what the next
+ * function gathers, as FSDP orders its stream (backward prefetch).
  */
 #include <string.h>
 
@@ -96,6 +97,28 @@ static bool scan(pl_ir_graphing *own, int32_t function, const char *prefix) {
   return doing != NULL;
 }
 
+/* Behind the cast to the type of the buffer, the op of the kernel that makes what is added; PL_IR_NONE: another one. */
+static int32_t maker_inside(const pl_ir_function *kernel, const pl_ir_op *accumulate) {
+  int32_t maker = kernel->values[accumulate->inputs[0]].op;
+  while (maker != PL_IR_NONE && is(&kernel->ops[maker], "cast"))
+    maker = kernel->values[kernel->ops[maker].inputs[0]].op;
+  return maker;
+}
+
+/* Gradients that one kernel adds up are of one tensor that parameters were packed into, unless one op makes them, as
+ * those of a norm. */
+static void find_packed(pl_ir_graphing *own, const pl_ir_function *kernel, const char *prefix) {
+  int32_t first = PL_IR_NONE;
+  for (int32_t i = 0; i < kernel->n_ops; i++) {
+    if (!is(&kernel->ops[i], "accumulate")) continue;
+    const char *path = pl_ir_graph_join(own, prefix, kernel->ops[i].path);
+    pl_ir_reduction *reduction = path != NULL ? find(own, path) : NULL;
+    if (first == PL_IR_NONE) first = i;
+    int32_t maker = maker_inside(kernel, &kernel->ops[i]), of_first = maker_inside(kernel, &kernel->ops[first]);
+    if (reduction != NULL && first != i) reduction->is_packed = maker == PL_IR_NONE || maker != of_first;
+  }
+}
+
 /* Who adds to gradients in the last pass of a chunk. */
 static bool count_adds(pl_ir_graphing *own, int32_t function, const char *prefix) {
   if (function == PL_IR_NONE) return true;
@@ -107,6 +130,7 @@ static bool count_adds(pl_ir_graphing *own, int32_t function, const char *prefix
     bool calls = (doing->ops[i] & PL_IR_DOES_CALL) != 0 || op->row == own->kernel;
     const char *path = pl_ir_graph_join(own, prefix, op->path);
     if (path == NULL || (calls && !count_adds(own, op->callee, path))) return false;
+    if (op->row == own->kernel) find_packed(own, own->module->functions[op->callee], path);
     pl_ir_reduction *reduction = !calls ? find(own, path) : NULL;
     if (reduction != NULL) reduction->n_adds++;
   }
@@ -254,6 +278,19 @@ static const pl_ir_op *reader_of(pl_ir_graphing *own, const pl_ir_function *f, i
   return readers != NULL && readers[value] >= 0 ? &f->ops[readers[value]] : NULL;
 }
 
+/* Whether a bucket of shards is full. One bucket for all is one a function: what is cut is let go of as it comes. Units
+ * of their own are cut as such. As of tuples: workloads/program/program.c, pl_program_bucket_bytes. */
+static bool is_full(const pl_ir_graphing *own, const pl_ir_bucket *shards) {
+  const double full = own->framework->gradients.bucket_bytes;
+  bool units = own->framework->gradients.gradient_path != PL_GRADIENTS_ADDED;
+  return full > 0 ? shards->meeting.bytes >= full : !units;
+}
+
+/* Whether no other tensor comes into it: what is full goes behind the function. */
+static bool closes_behind(const pl_ir_graphing *own, const pl_ir_bucket *shards) {
+  return own->framework->gradients.bucket_unit != PL_BUCKET_LAYER && is_full(own, shards);
+}
+
 pl_code pl_ir_graph_defer_shard(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values,
                                 bool *deferred) {
   *deferred = false;
@@ -262,10 +299,9 @@ pl_code pl_ir_graph_defer_shard(pl_ir_graphing *own, const pl_ir_function *f, co
   if (values[op->inputs[0]].tasks != NULL || reader == NULL ||
       (own->doings[own->function].ops[reader - f->ops] & PL_IR_DOES_ONLY_ADD) == 0)
     return PL_OK;
-  if (own->framework->gradients.overlaps_gradients && !own->framework->gathers.gathers_ahead) return PL_OK;
   const pl_ir_meeting meeting = pl_ir_graph_meeting_of(own, f, op);
   uint32_t i = 0;
-  while (i < own->n_shards && own->shards[i].meeting.axes != meeting.axes)
+  while (i < own->n_shards && (own->shards[i].meeting.axes != meeting.axes || closes_behind(own, &own->shards[i])))
     i++;
   if (i == PL_IR_BUCKETS_MAX) return PL_OK;
   if (i == own->n_shards) own->shards[own->n_shards++] = (pl_ir_bucket){.meeting = {.axes = meeting.axes}};
@@ -292,15 +328,17 @@ static pl_code reduced(pl_ir_graphing *own, const pl_ir_bucket *shards, const pl
 
 pl_code pl_ir_graph_send_shards(pl_ir_graphing *own, bool all) {
   pl_ir_bucket shards[PL_IR_BUCKETS_MAX];
-  uint32_t n = own->n_shards;
-  bool waits = !own->framework->gradients.overlaps_gradients;
-  double full = own->framework->gradients.bucket_bytes > 0 ? own->framework->gradients.bucket_bytes : 1e300, bytes = 0;
   pl_ir_arrival arrivals[PL_IR_BUCKETS_MAX] = {{.tasks = NULL}};
-  for (uint32_t i = 0; i < n; i++)
-    bytes += own->shards[i].meeting.bytes;
-  if (n == 0 || (waits && !all && bytes < full)) return PL_OK;
-  memcpy(shards, own->shards, n * sizeof *shards);
-  own->n_shards = 0;
+  bool waits = !own->framework->gradients.overlaps_gradients;
+  uint32_t n = 0, n_left = 0;
+  for (uint32_t i = 0; i < own->n_shards; i++) {
+    if (all || is_full(own, &own->shards[i]))
+      shards[n++] = own->shards[i];
+    else
+      own->shards[n_left++] = own->shards[i];
+  }
+  own->n_shards = n_left;
+  if (n == 0) return PL_OK;
   PL_TRY(pl_ir_graph_flush(own));
   for (uint32_t i = 0; i < n; i++)
     PL_TRY(pl_ir_graph_meet(own, &shards[i].meeting, PL_IR_BEHIND_WORK, NULL, &arrivals[i]));
@@ -337,12 +375,14 @@ bool pl_ir_graph_defer_gather(pl_ir_graphing *own, const pl_ir_function *f, cons
   own->gathers[i] = meeting;
   own->gathers[i].bytes += bytes;
   if (i == own->n_gathers) own->n_gathered[own->n_gathers++] = 0;
-  own->n_gathered[i]++;
+  const char *path = pl_ir_graph_path(own, reader->path);
+  const pl_ir_reduction *reduction = path != NULL ? find(own, path) : NULL;
+  own->n_gathered[i] += reduction == NULL || !reduction->is_packed;
   return true;
 }
 
-/* What came is copied twice, one copy per rank of the group and one per rank and tensor (workloads/compile/pieces.c
- * says the same of tuples). */
+/* What came is copied twice, one copy per rank of the group and one per rank and tensor, packed ones as one
+ * (workloads/compile/pieces.c says the same of tuples). */
 static pl_code copy_gathered(pl_ir_graphing *own, const pl_ir_meeting *meeting, uint32_t n_tensors) {
   const pl_ir_groups *groups = pl_ir_graph_groups_over(own, meeting->axes);
   pl_ticks ticks[PL_IR_GRAPH_PROFILES_MAX];
@@ -377,32 +417,92 @@ static uint32_t place_of(const pl_ir_meeting *all, uint32_t n, uint32_t axes) {
   return i;
 }
 
-/* One for each group that parameters are gathered over: experts and all else may have others. */
-pl_code pl_ir_graph_gather(pl_ir_graphing *own, const pl_ir_function *f, pl_ir_arrival *values) {
+/* Whether another function of the pass has its part in the parameter, as a head in its embedding's table: whoever reads
+ * it has it gathered. */
+static bool is_shared(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *gather) {
+  const char *path = pl_ir_graph_path(own, f->ops[f->values[gather->inputs[0]].op].path);
+  const pl_ir_reduction *reduction = path != NULL ? find(own, path) : NULL;
+  return reduction != NULL && reduction->n_adds > 1;
+}
+
+/* What the function gathers: one for each group that parameters are gathered over, experts and all else may have
+ * others. False: there are too many. */
+static bool sum_gathers(pl_ir_graphing *own, const pl_ir_function *f, pl_ir_meeting all[PL_IR_BUCKETS_MAX],
+                        uint32_t *n) {
+  *n = 0;
+  for (int32_t i = 0; i < f->n_ops; i++) {
+    if (!pl_ir_graph_gathers_param(f, &f->ops[i]) || pl_ir_graph_is_kept(own, f, &f->ops[i])) continue;
+    if (!own->doings[own->function].reads_gathered && is_shared(own, f, &f->ops[i])) {
+      *n = 0; /* a unit with the head, which has them gathered */
+      return true;
+    }
+    const pl_ir_meeting one = pl_ir_graph_meeting_of(own, f, &f->ops[i]);
+    uint32_t at = place_of(all, *n, one.axes);
+    if (at == PL_IR_BUCKETS_MAX) return false;
+    double bytes = at < *n ? all[at].bytes : 0;
+    all[at] = one;
+    all[at].bytes += bytes;
+    if (at == *n) (*n)++;
+  }
+  return true;
+}
+
+/* All parameters of a unit at once. A backward function's are those of its forward function, whether it reads them or
+ * not: hooks gather modules. What it does not read it waits for all the same. */
+static pl_code gather_layer(pl_ir_graphing *own, const pl_ir_function *f, pl_ir_behind behind, pl_ir_arrival *values) {
+  const pl_ir_doing *doing = &own->doings[own->function];
   pl_ir_meeting all[PL_IR_BUCKETS_MAX];
   pl_ir_arrival arrivals[PL_IR_BUCKETS_MAX];
-  uint32_t n = 0;
-  if (own->module->level != PL_IR_KERNELS || !own->framework->gathers.gathers_ahead) return PL_OK;
+  uint32_t n;
+  if (!sum_gathers(own, doing->unit, all, &n)) return PL_OK; /* one by one */
+  for (uint32_t i = 0; i < n; i++)
+    PL_TRY(pl_ir_graph_meet(own, &all[i], behind, NULL, &arrivals[i]));
+  for (int32_t i = 0; i < f->n_ops; i++) {
+    if (!pl_ir_graph_gathers_param(f, &f->ops[i]) || pl_ir_graph_is_kept(own, f, &f->ops[i])) continue;
+    uint32_t at = place_of(all, n, pl_ir_graph_meeting_of(own, f, &f->ops[i]).axes);
+    if (at < n) values[f->ops[i].first_output] = arrivals[at];
+  }
+  for (uint32_t i = 0; i < n && !doing->reads_gathered; i++)
+    PL_TRY(pl_ir_graph_await(own, &arrivals[i]));
+  return PL_OK;
+}
+
+static pl_code gather_tensors(pl_ir_graphing *own, const pl_ir_function *f, pl_ir_behind behind,
+                              pl_ir_arrival *values) {
   for (int32_t i = 0; i < f->n_ops; i++) {
     if (!pl_ir_graph_gathers_param(f, &f->ops[i]) || pl_ir_graph_is_kept(own, f, &f->ops[i])) continue;
     const pl_ir_meeting one = pl_ir_graph_meeting_of(own, f, &f->ops[i]);
-    uint32_t at = place_of(all, n, one.axes);
-    if (at == PL_IR_BUCKETS_MAX) return PL_OK; /* one by one */
-    double bytes = at < n ? all[at].bytes : 0;
-    all[at] = one;
-    all[at].bytes += bytes;
-    if (at == n) n++;
+    PL_TRY(pl_ir_graph_meet(own, &one, behind, NULL, &values[f->ops[i].first_output]));
   }
+  return PL_OK;
+}
+
+/* Nothing of the function runs before all is there. */
+static pl_code await_gathered(pl_ir_graphing *own, const pl_ir_function *f, pl_ir_arrival *values) {
+  for (int32_t i = 0; i < f->n_ops; i++) {
+    pl_ir_arrival *gathered = f->ops[i].n_outputs > 0 ? &values[f->ops[i].first_output] : NULL;
+    if (!pl_ir_graph_gathers_param(f, &f->ops[i]) || gathered->tasks == NULL) continue;
+    PL_TRY(pl_ir_graph_await(own, gathered));
+    gathered->is_there = true;
+  }
+  return PL_OK;
+}
+
+pl_code pl_ir_graph_gather(pl_ir_graphing *own, const pl_ir_function *f, pl_ir_arrival *values) {
+  if (own->module->level != PL_IR_KERNELS) return PL_OK;
+  const bool ahead = own->framework->gathers.gathers_ahead;
   /* As of tuples: workloads/program/program_passes.c, most_units. */
   bool early = own->framework->gathers.copies_gathered && own->category == PL_CATEGORY_FORWARD && own->n_units >= 2;
-  pl_ir_behind behind = early ? PL_IR_BEHIND_UNIT_BEFORE : PL_IR_BEHIND_UNIT;
+  /* A pass's first unit is asked for when the pass before it is over. */
+  bool first = !ahead || own->n_units == 0;
+  pl_ir_behind behind = first ? PL_IR_BEHIND_WORK : early ? PL_IR_BEHIND_UNIT_BEFORE : PL_IR_BEHIND_UNIT;
   PL_TRY(pl_ir_graph_flush(own));
-  for (uint32_t i = 0; i < n; i++) /* none: all are there, and what the next one gathers begins with this one */
-    PL_TRY(pl_ir_graph_meet(own, &all[i], behind, NULL, &arrivals[i]));
-  for (int32_t i = 0; i < f->n_ops; i++)
-    if (pl_ir_graph_gathers_param(f, &f->ops[i]) && !pl_ir_graph_is_kept(own, f, &f->ops[i]))
-      values[f->ops[i].first_output] = arrivals[place_of(all, n, pl_ir_graph_meeting_of(own, f, &f->ops[i]).axes)];
+  if (own->framework->gathers.gather_unit == PL_GATHER_TENSOR)
+    PL_TRY(gather_tensors(own, f, behind, values));
+  else
+    PL_TRY(gather_layer(own, f, behind, values));
+  if (!ahead) PL_TRY(await_gathered(own, f, values));
   bool unit = own->doings[own->function].gathers_matrices; /* a norm by itself is of the unit beside it */
   own->n_units += unit;
-  return unit ? pl_ir_graph_act(own, &(pl_ir_act){.kind = PL_IR_ACT_UNIT}) : PL_OK;
+  return unit && ahead ? pl_ir_graph_act(own, &(pl_ir_act){.kind = PL_IR_ACT_UNIT}) : PL_OK;
 }

@@ -53,7 +53,7 @@ static pl_code add_meeting(pl_ir_graphing *own, const pl_ir_function *f, const p
   pl_ir_meeting meeting = {.axes = 0};
   double alone_s = 0;
   if (meets) meeting = pl_ir_graph_meeting_of(own, f, op);
-  if (meets && meeting.stream == PL_STREAM_GRADIENT) return PL_OK;
+  if (meets && (meeting.stream == PL_STREAM_GRADIENT || meeting.stream == PL_STREAM_EXPERT_GRADIENT)) return PL_OK;
   load->host_s += own->framework->launch.collective_s;
   if (meeting.axes != 0 && !ring && !pl_ir_graph_runs_beside(own, f, op))
     PL_TRY(pl_ir_graph_meeting_alone(own, &meeting, &alone_s));

@@ -71,6 +71,19 @@ static pl_category category_of(const pl_ir_graphing *own, const pl_ir_function *
   return strncmp(axis, "cp", 2) == 0 ? PL_CATEGORY_CONTEXT : PL_CATEGORY_TENSOR;
 }
 
+/* Whether they are experts', whose group is not that of all other parameters: a communicator of their own, and so a
+ * stream. */
+static bool is_of_experts(const pl_ir_mesh *mesh, const pl_ir_type *type, uint32_t axes) {
+  uint32_t of_others = 0;
+  if (pl_ir_type_find(type, pl_ir_name_of("x")) < 0) return false;
+  for (int32_t axis = 0; axis < mesh->n_axes; axis++) {
+    const char *name = mesh->axes[axis].name.text;
+    if (mesh->axes[axis].extent > 1 && (strncmp(name, "dp", 2) == 0 || strncmp(name, "cp", 2) == 0))
+      of_others |= 1u << axis;
+  }
+  return axes != of_others;
+}
+
 static pl_collective_kind collective_of(const pl_ir_op *op) {
   const char *name = pl_ir_row_at(op->row)->name;
   return strcmp(name, "all_reduce") == 0       ? PL_ALL_REDUCE
@@ -199,6 +212,8 @@ pl_ir_meeting pl_ir_graph_meeting_of(const pl_ir_graphing *own, const pl_ir_func
   if (made.of_tokens && own->token_bytes > 0 && exchanges(op, "to"))
     made.bytes *= own->token_bytes / pl_ir_element_bytes((pl_ir_element)f->values[op->inputs[0]].type.element);
   made.category = category_of(own, f, op, &made.stream);
+  if (made.stream == PL_STREAM_GRADIENT && is_of_experts(&own->module->mesh, type, made.axes))
+    made.stream = PL_STREAM_EXPERT_GRADIENT;
   if (made.kind == PL_ALL_GATHER && made.category == PL_CATEGORY_DATA && gathers_wide(own, type))
     made.bytes *= pl_ir_element_bytes(PL_IR_F32) / pl_ir_element_bytes((pl_ir_element)type->element);
   return made;
@@ -429,7 +444,7 @@ pl_code pl_ir_graph_move(pl_ir_graphing *own, const pl_ir_function *f, const pl_
   if (pl_ir_op_is(op, "shift")) return shift(own, f, op, input, output);
   if (strncmp(name, "halo", 4) == 0) return halo(own, f, op, input, output);
   if (!pl_ir_row_is_ring(pl_ir_row_at(op->row))) {
-    if (output->tasks != NULL) return PL_OK; /* on its way since before */
+    if (output->tasks != NULL || output->is_there) return PL_OK; /* on its way since before */
     if (pl_ir_graph_is_leg(f, op) || pl_ir_graph_is_known(f, op) || pl_ir_graph_is_kept(own, f, op)) {
       *output = *input; /* the last leg sends it; nobody has to; it is there */
       return PL_OK;

@@ -36,6 +36,7 @@ static const char *path_of(pl_ir_graphing *own, const pl_ir_function *f, const p
 }
 
 bool pl_ir_graph_is_kept(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op) {
+  if (own->module->level == PL_IR_KERNELS && pl_ir_graph_stays_whole(own->framework, f, op)) return true;
   if (own->category != PL_CATEGORY_BACKWARD || !keeps_some(own) || !pl_ir_graph_gathers_param(f, op)) return false;
   const char *path = path_of(own, f, op);
   const use *last = path != NULL ? find_use(own, path) : NULL;

@@ -48,6 +48,7 @@ typedef struct pl_ir_price {
 /* A value: computed here, or on its way. NULL tasks: computed. */
 typedef struct pl_ir_arrival {
   uint32_t *tasks; /* per device of the crew */
+  bool is_there;   /* gathered and waited for in front of the function */
   bool began;      /* with the product whose output it takes (ir_graph_beside.c) */
   uint8_t shard;   /* of a gradient, whose reduction is still to begin: which of pl_ir_graphing's shards, from 1 */
 } pl_ir_arrival;
@@ -80,6 +81,7 @@ typedef struct pl_ir_reduction {
   uint32_t *tasks;         /* per device of the crew; NULL: not begun */
   bool in_host;            /* there it is added up */
   bool at_once;            /* with all others, behind the passes (reduces_whole) */
+  bool is_packed;          /* in one tensor with another that comes before it: queries, keys and values */
   int32_t n_adds, n_added; /* functions that add to it in their last passes (a table that embedding and head read has
                               two), and how many have */
 } pl_ir_reduction;
@@ -160,7 +162,10 @@ typedef struct pl_ir_doing {
   pl_ir_meeting *meetings;     /* by op, in a pass; without a label: not yet asked for */
   pl_ir_reduction *reductions; /* by op, of those that read gradients, without what is of an instance; without a path:
                                   not yet asked for */
-  bool gathers_params, gathers_matrices, keeps_in_host, reads_from_host;
+  const pl_ir_function *unit;  /* whose parameters are gathered for it: of a backward function its forward function's */
+  bool gathers_params, gathers_matrices; /* of the unit */
+  bool reads_gathered;                   /* it gathers some itself */
+  bool keeps_in_host, reads_from_host;
 } pl_ir_doing;
 
 /* The instances of the calls that are open, innermost first; its text when somebody has asked for it. */
@@ -292,7 +297,7 @@ typedef struct pl_ir_graphing {
   pl_ir_bucket shards[PL_IR_BUCKETS_MAX]; /* by axes: that go out behind the next function's gathers */
   uint32_t n_shards;
   pl_ir_meeting gathers[PL_IR_BUCKETS_MAX]; /* of the update, by axes: new parameters on their way to be stored */
-  uint32_t n_gathers, n_gathered[PL_IR_BUCKETS_MAX]; /* of each, parameters */
+  uint32_t n_gathers, n_gathered[PL_IR_BUCKETS_MAX]; /* of each, tensors of parameters */
   pl_ir_arrival
       *beside[PL_IR_BESIDE_MAX]; /* of the function that runs: on their way until its next product is through */
   uint32_t n_beside;
@@ -328,6 +333,8 @@ static inline bool pl_ir_graph_is_absent(const pl_ir_graphing *own, uint32_t dev
 
 /* ---- ir_graph_doing.c: names, read once ---- */
 bool pl_ir_graph_gathers_param(const pl_ir_function *f, const pl_ir_op *op);
+/* Whether the op gathers a vector where matrices are gathered one by one: every rank has it whole. */
+bool pl_ir_graph_stays_whole(const pl_framework *framework, const pl_ir_function *f, const pl_ir_op *op);
 const pl_ir_doing *pl_ir_graph_doing(pl_ir_graphing *own, int32_t function); /* NULL: no memory */
 /* Per value the index of the one op that reads it, once; negative: there is none, or there are several. NULL: no
  * memory.
@@ -393,8 +400,7 @@ pl_code pl_ir_graph_send_shards(pl_ir_graphing *own, bool all);
 bool pl_ir_graph_defer_gather(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op,
                               const pl_ir_arrival *values);
 pl_code pl_ir_graph_send_gathers(pl_ir_graphing *own);
-/* ---- ir_graph_reuse.c: parameters that ZeRO-3 has gathered and does not let go of ---- */
-/* Parameters that a function gathers, all at once, while the function before it runs. */
+/* What is gathered for a function, a unit or a matrix at a time, while the function before it runs or behind it. */
 pl_code pl_ir_graph_gather(pl_ir_graphing *own, const pl_ir_function *f, pl_ir_arrival *values);
 
 /* ---- ir_graph_reuse.c: parameters that ZeRO-3 has gathered and does not let go of ---- */

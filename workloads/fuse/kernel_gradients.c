@@ -32,6 +32,23 @@ static int32_t source_of(const pl_kernel_finding *own, int32_t accumulate) {
   return op;
 }
 
+/* What brings a gradient into what is reduced, a cast to the type of its buffer or a copy, in front of the collective
+ * that cuts it; PL_IR_NONE: nothing. */
+static int32_t written_before(const pl_kernel_finding *own, int32_t accumulate) {
+  int32_t meeting = pl_read_made(&own->read, accumulate, 0);
+  int32_t op = pl_read_is_collective(&own->read, meeting) ? pl_read_made(&own->read, meeting, 0) : PL_IR_NONE;
+  return pl_read_is(&own->read, op, "cast") || pl_read_is(&own->read, op, "copy") ? op : PL_IR_NONE;
+}
+
+/* A cast is of whoever adds gradients to buffers where nothing is between: what sums up, products that add. */
+static void join_cast(pl_kernel_finding *own, int32_t accumulate) {
+  int32_t cast = written_before(own, accumulate);
+  if (!pl_read_is(&own->read, cast, "cast") || own->framework->gradients.gradient_path != PL_GRADIENTS_ADDED) return;
+  int32_t maker = pl_read_made(&own->read, cast, 0);
+  if (is_weight_gradient(own, maker) ? pl_framework_adds_in_products(own->framework) : is_summed_up(own, maker))
+    pl_kernel_join(own, cast, maker);
+}
+
 /* Of a pack one kernel makes all gradients, and one adds them up. */
 static void join_pack(pl_kernel_finding *own, int32_t accumulate) {
   int32_t pack = pl_kernel_pack_of(own->packs, pl_read_op(&own->read, accumulate)->path);
@@ -45,6 +62,8 @@ static void join_pack(pl_kernel_finding *own, int32_t accumulate) {
                  pl_kernel_same_type(own, source, other);
     if (alike) pl_kernel_join(own, source, other);
     if (alike) pl_kernel_join(own, accumulate, i);
+    if (alike && own->framework->gradients.gradient_path == PL_GRADIENTS_ADDED)
+      pl_kernel_join(own, written_before(own, accumulate), written_before(own, i));
     return; /* which joins the next */
   }
 }
@@ -56,16 +75,6 @@ static void join_source(pl_kernel_finding *own, int32_t accumulate) {
     pl_kernel_join(own, accumulate, maker);
   int32_t dy = pl_read_is(&own->read, maker, "embedding_backward") ? pl_read_made(&own->read, maker, 1) : PL_IR_NONE;
   if (pl_read_is(&own->read, dy, "sum") && pl_kernel_next(own, dy) == maker) pl_kernel_join(own, maker, dy);
-}
-
-/* In front of the collective that cuts it, a product writes its gradient in the buffer's type itself. */
-static void join_cast(pl_kernel_finding *own, int32_t accumulate) {
-  int32_t meeting = pl_read_made(&own->read, accumulate, 0);
-  if (!pl_framework_adds_in_products(own->framework) || !pl_read_is_collective(&own->read, meeting)) return;
-  int32_t cast = pl_read_made(&own->read, meeting, 0);
-  if (!pl_read_is(&own->read, cast, "cast")) return;
-  int32_t maker = pl_read_made(&own->read, cast, 0);
-  if (is_weight_gradient(own, maker) || is_summed_up(own, maker)) pl_kernel_join(own, cast, maker);
 }
 
 static void join_first(pl_kernel_finding *own, int32_t *first, int32_t op) {
@@ -90,15 +99,13 @@ static void join_path(pl_kernel_finding *own, int32_t accumulate, int32_t firsts
   }
 }
 
-/* Sharded gradients pass through kernels over all of a block's, however few its tokens are. */
+/* Sharded gradients pass through kernels over all of a block's, vectors' too, however few its tokens are. */
 static void join_all(pl_kernel_finding *own) {
   int32_t first = PL_IR_NONE, firsts[PATH_STEPS] = {PL_IR_NONE, PL_IR_NONE, PL_IR_NONE, PL_IR_NONE};
   for (int32_t i = 0; i < own->read.f->n_ops; i++) {
     if (!pl_read_is(&own->read, i, "accumulate")) continue;
     int32_t source = source_of(own, i);
-    bool table = pl_read_is(&own->read, source, "embedding_backward");
-    if (!is_weight_gradient(own, source) && !table) continue;
-    if (!table) join_first(own, &first, i);
+    if (is_weight_gradient(own, source)) join_first(own, &first, i);
     join_path(own, i, firsts);
   }
 }

@@ -320,10 +320,12 @@ static int32_t copy_gathered(pl_kernel_stepping *own, int32_t index, int32_t gat
   if (!framework->gathers.copies_gathered && !framework->gathers.copies_per_rank) return gathered;
   if (!pl_step_is(own, index, "all_gather") || !pl_step_is(own, pl_read_made(&own->finding.read, index, 0), "param"))
     return gathered;
+  const pl_ir_op *op = pl_read_op(&own->finding.read, index);
+  bool vector = own->finding.read.f->values[op->inputs[0]].type.rank < 2;
+  if (framework->gathers.gather_unit == PL_GATHER_TENSOR && vector) return gathered; /* every rank has it */
   int64_t n = 1;
   for (int32_t axis = 0; framework->gathers.copies_per_rank && axis < own->to->mesh.n_axes; axis++)
-    if (pl_ir_op_has_name(pl_read_op(&own->finding.read, index), "over", own->to->mesh.axes[axis].name))
-      n *= own->to->mesh.axes[axis].extent;
+    if (pl_ir_op_has_name(op, "over", own->to->mesh.axes[axis].name)) n *= own->to->mesh.axes[axis].extent;
   const pl_ir_attribute launches = pl_ir_integer("launches", n);
   return pl_step_append_same(own, "copy", gathered, "to where it is used", &launches);
 }
