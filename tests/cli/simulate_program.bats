@@ -443,3 +443,36 @@ said() { jq 'del(.run_digest, .n_played_microbatches)' <<<"$1"; }
     [ "$(played "$BATS_TEST_TMPDIR/other.plir" "$framework")" = "$of_layers" ]
   done
 }
+
+@test "a printed program says its framework and what its strategy has otherwise; simulate launches it by that" {
+  cd "$BATS_TEST_TMPDIR"
+  local job=(--model tiny-gpt2 --platform dgx-a100 --gbs 16 --seq 8 --framework torch-ddp)
+  for strategy in pp=1,dp=8,tmp=1,mbs=1 pp=1,dp=8,tmp=1,mbs=1,overlap=0; do
+    for level in distributed kernels; do
+      "$PACELINE" program print "${job[@]}" --strategy $strategy --level $level -f -o p.plir
+      [ "$("$PACELINE" simulate --program p.plir --platform dgx-a100 --json | jq .iter_time_s)" = "$("$PACELINE" simulate "${job[@]}" --strategy $strategy --as-program --json | jq .iter_time_s)" ]
+    done
+  done
+  [ "$(sed -n 2p p.plir)" = 'framework "torch-ddp" overlap=0' ]
+  "$PACELINE" program print p.plir | cmp - p.plir
+  run "$PACELINE" simulate --program p.plir --platform dgx-a100 --framework nemo
+  [ "$status" -eq 2 ]
+  [[ "$output" == *"p.plir:2:1: these are the kernels of framework torch-ddp, and --framework says nemo: leave it out"* ]]
+  "$PACELINE" program print "${job[@]}" --strategy $strategy -f -o d.plir
+  run --separate-stderr "$PACELINE" simulate --program d.plir --platform dgx-a100 --framework nemo
+  [ "$status" -eq 0 ]
+  [[ "$output" == *"kernels of framework nemo"* ]]
+  [ "$stderr" = "paceline simulate: d.plir was written for framework torch-ddp; launched as --framework nemo does" ]
+  sed 's/"torch-ddp"/"torch-dp"/' d.plir >unknown.plir
+  run "$PACELINE" simulate --program unknown.plir --platform dgx-a100
+  [ "$status" -eq 2 ]
+  [[ "$output" == *"unknown.plir:2:1: --framework: 'torch-dp' is not among"*"did you mean 'torch-ddp'"* ]]
+  printf 'plir 1 kernels "m"\nframework "ideal" overlap=2\n' >bad.plir
+  run "$PACELINE" program check bad.plir
+  [ "$status" -eq 2 ]
+  [[ "$output" == *"bad.plir:2:27: 2 is out of range"* ]]
+  printf 'plir 1 kernels "m"\nframework "ideal"\nframework "ideal"\n' >bad.plir
+  run "$PACELINE" program check bad.plir
+  [ "$status" -eq 2 ]
+  [[ "$output" == *"bad.plir:3:1: a program says its framework once"* ]]
+}

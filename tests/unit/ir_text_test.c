@@ -248,8 +248,8 @@ static const wrong wrongs[] = {
     {HEAD "microbatches 1 at dp=9\n", "3:22: 9 is out of range: a coordinate on this axis is from 0 to 1"},
     {HEAD "microbatches 1 at dp=1, dp=0\n", "3:25: axis dp is given twice: devices are at one coordinate"},
     {HEAD "microbatches 0\n", "3:14: 0 is out of range: the number of microbatches is from 1 to 2147483647"},
-    {HEAD "function @f() {\n}\n",
-     "3:1: 'function' stands here, where 'mesh', 'devices', 'microbatches', 'func' or 'class' should stand"},
+    {HEAD "function @f() {\n}\n", "3:1: 'function' stands here, where 'framework', 'mesh', 'devices', 'microbatches', "
+                                  "'func' or 'class' should stand"},
     {HEAD "func f() {\n}\n", "3:6: 'f' stands here, where the function's name (@name) should stand"},
     {F "}\nfunc @f() {\n}\n", "5:6: function @f is there already, in line 3"},
     {HEAD "func @f(%x: fp32[], %x: fp32[]) {\n}\n", "3:21: %x is an argument of @f twice"},

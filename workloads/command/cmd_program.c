@@ -10,6 +10,7 @@
 #include "core/system/command_line.h"
 #include "core/system/output_file.h"
 #include "workloads/command/job_session.h"
+#include "workloads/command/program_framework.h"
 #include "workloads/emit/torch_script.h"
 #include "workloads/import/model_file.h"
 #include "workloads/language/ir_check.h"
@@ -29,7 +30,7 @@ typedef struct request {
   pl_job_options job;
 } request;
 
-enum { KEY_FORCE = 256, KEY_LEVEL, KEY_OUTPUT = 'o', KEY_STRATEGY = 'S' };
+enum { KEY_FORCE = 'f', KEY_LEVEL = 256, KEY_OUTPUT = 'o', KEY_STRATEGY = 'S' };
 
 static const struct argp_option option_table[] = {
     {"output", KEY_OUTPUT, "FILE", 0, "print, torch: into this file instead of standard output", 0},
@@ -213,15 +214,23 @@ static pl_code make(session *own, request *in, pl_error *error) {
 static pl_code take(session *own, request *in, pl_error *error) {
   pl_arena *arena = &own->job.arena;
   pl_ir_module distributed;
-  if (in->file != NULL) PL_TRY(pl_job_options_adopt_framework(&in->job, arena, error));
-  PL_TRY(in->file != NULL ? pl_ir_load(in->file, arena, &own->module, error) : make(own, in, error));
+  bool tuple = in->file == NULL && in->strategy != NULL && !pl_tree_is_file(in->strategy);
+  if (in->file != NULL) {
+    PL_TRY(pl_ir_load(in->file, arena, &own->module, error));
+    PL_TRY(pl_program_framework_adopt(&in->job, &own->module, "program", arena, error));
+    if (in->job.framework_choice != NULL) own->module.launcher.name = in->job.framework_choice;
+  } else {
+    PL_TRY(make(own, in, error));
+    if (in->level >= PL_IR_DISTRIBUTED)
+      own->module.launcher =
+          pl_launcher_of(in->job.framework_choice, in->job.job.framework, tuple ? &own->job.strategy : NULL);
+  }
   PL_TRY(pl_ir_check(&own->module, error));
   if (!in->level_is_given || in->level != PL_IR_KERNELS || own->module.level == PL_IR_KERNELS) return PL_OK;
   if (own->module.level != PL_IR_DISTRIBUTED)
     return pl_fail(error, PL_BAD_INPUT, "%s is of level %s: kernels are made of level distributed", in->file,
                    pl_ir_level_names[own->module.level]);
   distributed = own->module;
-  bool tuple = in->file == NULL && in->strategy != NULL && !pl_tree_is_file(in->strategy);
   const pl_framework *framework = in->job.job.framework;
   if (tuple) framework = pl_framework_of_tuple(framework, &own->job.strategy, arena);
   if (framework == NULL && tuple) return pl_fail_memory(error, "a framework");

@@ -9,6 +9,7 @@
 #include "core/system/gzip_stream.h"
 #include "core/system/output_file.h"
 #include "netmodel/platform/platform.h"
+#include "workloads/command/program_framework.h"
 #include "workloads/command/simulate_program_report.h"
 #include "workloads/command/trace_window.h"
 #include "workloads/import/model_file.h"
@@ -186,7 +187,7 @@ static pl_code take_module(pl_job_options *options, pl_program_subject *to, pl_a
   const pl_program_request *request = to->request;
   if (request->program_path != NULL) {
     PL_TRY(pl_ir_load(request->program_path, arena, &to->module, error));
-    PL_TRY(pl_job_options_adopt_framework(options, arena, error));
+    PL_TRY(pl_program_framework_adopt(options, &to->module, "simulate", arena, error));
     PL_TRY(pl_job_options_check_exchange(options, to->cluster, error));
     PL_TRY(pl_job_options_adopt_collectives(options, arena, error));
     PL_TRY(pl_job_options_adopt_site(options, arena, error));

@@ -88,10 +88,15 @@ static bool same_fewer(const pl_ir_module *a, const pl_ir_module *b) {
   return true;
 }
 
+static bool same_launcher(const pl_ir_launcher *a, const pl_ir_launcher *b) {
+  if ((a->name == NULL) != (b->name == NULL) || a->overlap != b->overlap || a->tokens != b->tokens) return false;
+  return a->name == NULL || same_text(a->name, b->name);
+}
+
 bool pl_ir_module_equal(const pl_ir_module *a, const pl_ir_module *b) {
   if (a->level != b->level || a->n_microbatches != b->n_microbatches || a->n_functions != b->n_functions ||
       a->n_classes != b->n_classes || !same_text(a->name, b->name) || !same_mesh(&a->mesh, &b->mesh) ||
-      a->n_places != b->n_places || !same_fewer(a, b))
+      a->n_places != b->n_places || !same_fewer(a, b) || !same_launcher(&a->launcher, &b->launcher))
     return false;
   for (int32_t i = 0; i < a->n_places; i++)
     if (a->places[i] != b->places[i]) return false;

@@ -5,14 +5,17 @@
 
 const char *const pl_ir_level_names[] = {"model", "training", "distributed", "kernels", NULL};
 
+const char *const pl_ir_token_orders[] = {"as-made", "delayed", "shared", NULL};
+
 void pl_ir_module_init(pl_ir_module *module, pl_arena *arena, const char *name, pl_ir_level level) {
-  *module = (pl_ir_module){.level = level, .n_microbatches = 1, .arena = arena};
+  *module = (pl_ir_module){.level = level, .launcher = {.overlap = PL_IR_NONE}, .n_microbatches = 1, .arena = arena};
   module->name = pl_arena_strdup(arena, name);
 }
 
 void pl_ir_module_init_like(pl_ir_module *module, pl_arena *arena, const pl_ir_module *like, pl_ir_level level) {
   pl_ir_module_init(module, arena, like->name, level);
   module->source = like->source;
+  module->launcher = like->launcher;
   module->mesh = like->mesh;
   module->places = like->places;
   module->n_places = like->n_places;

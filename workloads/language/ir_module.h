@@ -139,10 +139,22 @@ typedef struct pl_ir_fewer {
   pl_ir_place place;
 } pl_ir_fewer;
 
+/* Which framework launches the program (a name of workloads/frameworks/ or a file), with what its strategy says
+ * otherwise than the framework's profile. */
+typedef struct pl_ir_launcher {
+  const char *name; /* NULL: it does not say */
+  int8_t overlap;   /* whether gradients are reduced beside computing; PL_IR_NONE: as in the profile */
+  uint8_t tokens;   /* index into pl_ir_token_orders; 0: as in the profile */
+  pl_ir_place place;
+} pl_ir_launcher;
+/* How a layer's ops stand around the exchanges of tokens with its experts; NULL ends them. */
+extern const char *const pl_ir_token_orders[];
+
 typedef struct pl_ir_module {
   const char *name;
   const char *source; /* the file that it was read from; NULL: made by a pass */
   pl_ir_level level;
+  pl_ir_launcher launcher;
   pl_ir_mesh mesh;
   /* Devices of the platform, in the order of the devices of the mesh that some class has; NULL: every device of the
    * mesh has a class, and is the platform's of the same number. */

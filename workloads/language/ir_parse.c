@@ -40,6 +40,43 @@ static pl_code read_head(pl_ir_reader *reader) {
   return pl_ir_read_statement_end(reader);
 }
 
+/* overlap=0 and tokens=delayed behind the name of a framework. */
+static pl_code read_launching(pl_ir_reader *reader, pl_ir_launcher *launcher) {
+  int64_t overlap;
+  bool of_tokens = pl_ir_read_sees_word(reader, "tokens");
+  if (!of_tokens && !pl_ir_read_sees_word(reader, "overlap"))
+    return pl_ir_read_expected(reader, "overlap=0 or 1, tokens=delayed or shared, or the end of the line");
+  PL_TRY(pl_ir_read_next(reader));
+  PL_TRY(pl_ir_read_mark(reader, '=', "'='"));
+  if (!of_tokens) {
+    PL_TRY(pl_ir_read_integer(reader, "whether gradients are reduced beside computing (0 or 1)", 0, 1, &overlap));
+    launcher->overlap = (int8_t)overlap;
+    return PL_OK;
+  }
+  for (uint8_t i = 1; pl_ir_token_orders[i] != NULL; i++) {
+    if (!pl_ir_read_sees_word(reader, pl_ir_token_orders[i])) continue;
+    launcher->tokens = i;
+    return pl_ir_read_next(reader);
+  }
+  return pl_ir_read_expected(reader, "delayed or shared");
+}
+
+static pl_code read_launcher(pl_ir_reader *reader) {
+  pl_ir_launcher *launcher = &reader->module->launcher;
+  if (launcher->name != NULL)
+    return pl_ir_read_fail(reader, reader->token.place, "a program says its framework once; this is the second time");
+  *launcher = (pl_ir_launcher){.overlap = PL_IR_NONE, .place = reader->token.place};
+  PL_TRY(pl_ir_read_next(reader));
+  if (reader->token.kind != PL_IR_TOKEN_STRING) return pl_ir_read_expected(reader, "the framework's name (\"text\")");
+  launcher->name = pl_ir_lexer_string(&reader->lexer, &reader->token, reader->arena, reader->error);
+  if (launcher->name == NULL) return pl_fail_memory(reader->error, reader->lexer.name);
+  if (launcher->name[0] == 0) return pl_ir_read_fail(reader, reader->token.place, "a framework's name is not empty");
+  PL_TRY(pl_ir_read_next(reader));
+  while (reader->token.kind == PL_IR_TOKEN_NAME)
+    PL_TRY(read_launching(reader, launcher));
+  return pl_ir_read_statement_end(reader);
+}
+
 static pl_code read_mesh_axis(pl_ir_reader *reader) {
   pl_ir_mesh *mesh = &reader->module->mesh;
   pl_ir_place place = reader->token.place;
@@ -191,12 +228,13 @@ static pl_code read_function(pl_ir_reader *reader) {
 /* ---- the module ---- */
 
 static pl_code read_item(pl_ir_reader *reader) {
+  if (pl_ir_read_sees_word(reader, "framework")) return read_launcher(reader);
   if (pl_ir_read_sees_word(reader, "mesh")) return read_mesh(reader);
   if (pl_ir_read_sees_word(reader, "devices")) return read_devices(reader);
   if (pl_ir_read_sees_word(reader, "microbatches")) return read_microbatches(reader);
   if (pl_ir_read_sees_word(reader, "func")) return read_function(reader);
   if (pl_ir_read_sees_word(reader, "class")) return pl_ir_read_class(reader);
-  return pl_ir_read_expected(reader, "'mesh', 'devices', 'microbatches', 'func' or 'class'");
+  return pl_ir_read_expected(reader, "'framework', 'mesh', 'devices', 'microbatches', 'func' or 'class'");
 }
 
 static pl_code read_module(pl_ir_reader *reader) {

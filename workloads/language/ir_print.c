@@ -292,6 +292,15 @@ static void put_class(writer *out, const pl_ir_class *own) {
   end_line(out);
 }
 
+static void put_launcher(writer *out, const pl_ir_launcher *launcher) {
+  if (launcher->name == NULL) return;
+  put(out, GLUED, "framework ", "", "");
+  put_string(out, GLUED, launcher->name);
+  if (launcher->overlap != PL_IR_NONE) put_integer(out, SPACED, "overlap=", launcher->overlap, "");
+  if (launcher->tokens > 0) put(out, SPACED, "tokens=", pl_ir_token_orders[launcher->tokens], "");
+  end_line(out);
+}
+
 static void put_head(writer *out) {
   const pl_ir_module *module = out->module;
   put(out, GLUED, "plir 1 ", pl_ir_level_names[module->level], " ");
@@ -301,6 +310,7 @@ static void put_head(writer *out) {
     put_string(out, GLUED, module->name);
   }
   end_line(out);
+  put_launcher(out, &module->launcher);
   for (int32_t axis = 0; axis < module->mesh.n_axes; axis++) {
     put(out, GLUED, axis == 0 ? "mesh " : ", ", module->mesh.axes[axis].name.text, "=");
     put_integer(out, GLUED, "", module->mesh.axes[axis].extent, "");

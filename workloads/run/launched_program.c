@@ -45,6 +45,31 @@ const pl_framework *pl_framework_of_tuple(const pl_framework *framework, const p
   return made;
 }
 
+pl_ir_launcher pl_launcher_of(const char *choice, const pl_framework *framework, const pl_strategy *strategy) {
+  pl_ir_launcher made = {.name = choice, .overlap = PL_IR_NONE};
+  const pl_job job = {.framework = framework};
+  if (strategy == NULL) return made;
+  pl_strategy adopted = *strategy;
+  adopted.overlap_is_given = false;
+  pl_strategy_adopt(&adopted, &job);
+  if (strategy->overlap != adopted.overlap) made.overlap = (int8_t)strategy->overlap;
+  made.tokens = (uint8_t)pl_strategy_token_order(strategy);
+  if (made.name == NULL && (made.overlap != PL_IR_NONE || made.tokens > 0)) made.name = pl_framework_ideal.name;
+  return made;
+}
+
+const pl_framework *pl_framework_of_launcher(const pl_framework *framework, const pl_ir_launcher *launcher,
+                                             pl_arena *arena) {
+  const pl_framework *own = pl_framework_or_ideal(framework);
+  if (launcher->overlap == PL_IR_NONE && launcher->tokens == 0) return own;
+  pl_framework *made = PL_TAKE(arena, pl_framework, 1);
+  if (made == NULL) return NULL;
+  *made = *own;
+  if (launcher->overlap != PL_IR_NONE) made->gradients.overlaps_gradients = launcher->overlap != 0;
+  if (launcher->tokens > 0) made->pipeline.token_order = (pl_token_order)launcher->tokens;
+  return made;
+}
+
 /* ---- what the framework holds ---- */
 
 pl_model pl_model_held(const pl_model *model, const pl_framework *framework, int64_t tmp) {

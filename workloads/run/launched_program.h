@@ -20,6 +20,12 @@ pl_code pl_program_launched(const pl_cluster *cluster, const pl_ir_module *modul
 /* The framework's profile with what a tuple says of gradients' reductions (overlap=), which is stronger: the program
  * does not say it. In `arena`, or the same. NULL: no memory. */
 const pl_framework *pl_framework_of_tuple(const pl_framework *framework, const pl_strategy *strategy, pl_arena *arena);
+/* What a printed program is to say of who launches it: the framework that was chosen (NULL: none) and what the tuple
+ * says otherwise than its profile, which alone is said of ideal. */
+pl_ir_launcher pl_launcher_of(const char *choice, const pl_framework *framework, const pl_strategy *strategy);
+/* The profile with what a program says besides, which is stronger. In `arena`, or the same. NULL: no memory. */
+const pl_framework *pl_framework_of_launcher(const pl_framework *framework, const pl_ir_launcher *launcher,
+                                             pl_arena *arena);
 /* The model as the framework holds it on `tmp` tensor ranks: its vocabulary is padded to a multiple. */
 pl_model pl_model_held(const pl_model *model, const pl_framework *framework, int64_t tmp);
 /* The same by a plan, whose leaf that cuts parameters into most parts counts. */

@@ -1,0 +1,47 @@
+/* See workloads/command/program_framework.h. */
+#include "workloads/command/program_framework.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "workloads/run/launched_program.h"
+
+/* The program's own; of one that cannot be loaded the message has its place in the program. */
+static pl_code adopt_own(pl_job_options *options, const pl_ir_module *module, pl_arena *arena, pl_error *error) {
+  pl_error own = PL_ERROR_INIT;
+  const pl_ir_launcher *launcher = &module->launcher;
+  options->framework_choice = launcher->name;
+  pl_code code = pl_job_options_adopt_framework(options, arena, &own);
+  if (code != PL_OK)
+    return pl_fail(error, code, "%s:%d:%d: %s", module->source, launcher->place.line, launcher->place.column,
+                   own.message);
+  return PL_OK;
+}
+
+static pl_code adopt_another(pl_job_options *options, const pl_ir_module *module, const char *command, pl_arena *arena,
+                             pl_error *error) {
+  const pl_ir_launcher *launcher = &module->launcher;
+  if (module->level == PL_IR_KERNELS)
+    return pl_fail(
+        error, PL_BAD_INPUT,
+        "%s:%d:%d: these are the kernels of framework %s, and --framework says %s: leave it out, or print the "
+        "program once more under %s",
+        module->source, launcher->place.line, launcher->place.column, launcher->name, options->framework_choice,
+        options->framework_choice);
+  fprintf(stderr, "paceline %s: %s was written for framework %s; launched as --framework %s does\n", command,
+          module->source, launcher->name, options->framework_choice);
+  return pl_job_options_adopt_framework(options, arena, error);
+}
+
+pl_code pl_program_framework_adopt(pl_job_options *options, const pl_ir_module *module, const char *command,
+                                   pl_arena *arena, pl_error *error) {
+  const char *own = module->launcher.name, *given = options->framework_choice;
+  if (own == NULL || (given != NULL && strcmp(own, given) == 0))
+    PL_TRY(pl_job_options_adopt_framework(options, arena, error));
+  else if (given == NULL)
+    PL_TRY(adopt_own(options, module, arena, error));
+  else
+    PL_TRY(adopt_another(options, module, command, arena, error));
+  options->job.framework = pl_framework_of_launcher(options->job.framework, &module->launcher, arena);
+  return options->job.framework != NULL ? PL_OK : pl_fail_memory(error, "a framework's profile");
+}
