@@ -256,6 +256,14 @@ static pl_code choose_rare_columns(session *own, pl_error *error) {
   return PL_OK;
 }
 
+/* NULL: of another column. Files keep numbers, as --where, --csv and --json have them. */
+static const char *ep_overlap_word(const pl_column_info *info, const void *value) {
+  int32_t number;
+  if (info->type != PL_COLUMN_i32 || strcmp(info->name, "ep_overlap") != 0) return NULL;
+  memcpy(&number, value, sizeof number);
+  return pl_ep_overlap_word(number);
+}
+
 static pl_code cell(session *own, uint32_t column, uint32_t row, char text[CELL_BYTES], pl_error *error) {
   _Alignas(8) unsigned char value[PL_RESULT_WIDEST_BYTES];
   if (column == PL_RESULT_CANDIDATE) {
@@ -269,6 +277,8 @@ static pl_code cell(session *own, uint32_t column, uint32_t row, char text[CELL_
     /* Boundaries of many chunks would push a line past any terminal; asked for by name they come whole. */
     bool cut = printable_text(info, value, text) > LONGEST_ASSIGN && own->options.columns == NULL;
     if (info->type < PL_COLUMN_f64 && strcmp(text, "-1") == 0) memcpy(text, "-", 2); /* not known */
+    const char *word = ep_overlap_word(info, value);
+    if (word != NULL) snprintf(text, CELL_BYTES, "%s", word);
     if (cut) memcpy(text + LONGEST_ASSIGN - 3, "...", 4);
     return PL_OK;
   }

@@ -101,14 +101,17 @@ static pl_code sweep(void *session_, MPI_Comm comm, pl_error *error) {
 static pl_code print(void *session_, pl_error *error) {
   session *own = session_;
   const pl_run_options *run = &own->options.run;
-  uint32_t n_fit;
+  uint32_t n_fit, n_failed;
   own->outcome.skips_oom = own->options.skip_oom;
-  if (run->quiet && !own->options.job.must_fit) return PL_OK;
   PL_TRY(pl_sweep_summary_print(run->quiet ? NULL : stdout, run->output, &own->space, &own->outcome,
-                                &own->base.evaluation, run->json, &own->base.arena, &n_fit, error));
+                                &own->base.evaluation, run->json, &own->base.arena, &n_fit, &n_failed, error));
   if (!run->quiet && !run->json)
     pl_job_origin_print(stdout, 14, &own->base.model, &own->options.job.job, &own->options.job.origin,
                         pl_job_narrow_share(&own->base.model, &own->options.job.job));
+  if (n_failed > 0 && n_failed == own->space.n_candidates)
+    return pl_fail(error, PL_BAD_INPUT, "none of %u strategies could be simulated%s%s", n_failed,
+                   own->outcome.n_failed > 0 ? "; the first: " : " when this file was written",
+                   own->outcome.n_failed > 0 ? own->outcome.first_message : "");
   if (!own->options.job.must_fit || n_fit > 0) return PL_OK;
   return pl_fail(error, PL_DOES_NOT_FIT, "--must-fit: none of %u strategies fits in memory", own->space.n_candidates);
 }

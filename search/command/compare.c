@@ -8,6 +8,7 @@
 #include "core/base/printable.h"
 #include "core/base/units.h"
 #include "search/results/program_columns.h"
+#include "workloads/strategy/strategy.h"
 
 const char *const pl_compare_kind_names[PL_COMPARE_KINDS] = {
     "mem_parameters_bytes", "mem_gradients_bytes", "mem_optimizer_bytes", "mem_activations_bytes", "mem_buffers_bytes"};
@@ -148,6 +149,13 @@ static const char *text_of(const pl_compare_side *side, const char *path, const 
   return text != NULL ? pl_printable_name(text, arena) : NULL;
 }
 
+/* Results have a number. */
+static const char *overlap_word(const char *text) {
+  if (text == NULL || text[0] < '0' || text[0] > '9' || text[1] != '\0') return text;
+  const char *word = pl_ep_overlap_word(text[0] - '0');
+  return word != NULL ? word : text;
+}
+
 static void compare_setting(listing *own, const char *path, const char *key, const char *name) {
   const char *a = text_of(&own->comparison->side[0], path, key, own->arena);
   const char *b = text_of(&own->comparison->side[1], path, key, own->arena);
@@ -157,6 +165,10 @@ static void compare_setting(listing *own, const char *path, const char *key, con
   if (strcmp(key, "fp8") == 0 || strcmp(key, "fp4") == 0) { /* said where it is asked for, in results by a number */
     a = a != NULL ? "on" : "off";
     b = b != NULL ? "on" : "off";
+  }
+  if (strcmp(key, "ep_overlap") == 0) {
+    a = overlap_word(a);
+    b = overlap_word(b);
   }
   if ((programs || derived) && (a == NULL || b == NULL)) return; /* what a tree has many of */
   bool same = a != NULL && b != NULL && strcmp(a, b) == 0;

@@ -103,7 +103,7 @@ static pl_code read_file(summary *s, pl_results_reader *reader, pl_arena *arena,
 
 pl_code pl_sweep_summary_print(FILE *stream, const char *path, const pl_space *space, const pl_sweep_outcome *outcome,
                                const pl_evaluation *evaluation, bool json, pl_arena *arena, uint32_t *n_fit,
-                               pl_error *error) {
+                               uint32_t *n_failed, pl_error *error) {
   summary s = {.path = path, .space = space, .outcome = outcome, .evaluation = evaluation};
   pl_results_reader *reader;
   PL_TRY(pl_results_reader_create(path, &reader, error));
@@ -111,6 +111,7 @@ pl_code pl_sweep_summary_print(FILE *stream, const char *path, const pl_space *s
   pl_results_reader_destroy(reader);
   PL_TRY(code);
   *n_fit = s.counts.n_by_status[PL_RESULT_DONE];
+  *n_failed = s.counts.n_by_status[PL_RESULT_FAILED];
   if (stream != NULL) (json ? print_json : print_text)(stream, &s);
   return PL_OK;
 }

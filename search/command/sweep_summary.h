@@ -10,9 +10,10 @@
 #include "search/run/evaluate.h"
 #include "search/run/sweep.h"
 
-/* `evaluation`: of the rows. `stream` NULL: nothing is printed. *n_fit: rows that fit in memory. */
+/* `evaluation`: of the rows. `stream` NULL: nothing is printed. *n_fit: rows that fit in memory, *n_failed: that
+ * could not be simulated. */
 pl_code pl_sweep_summary_print(FILE *stream, const char *path, const pl_space *space, const pl_sweep_outcome *outcome,
                                const pl_evaluation *evaluation, bool json, pl_arena *arena, uint32_t *n_fit,
-                               pl_error *error);
+                               uint32_t *n_failed, pl_error *error);
 
 #endif

@@ -1,6 +1,8 @@
 #!/usr/bin/env bats
 # What is simulated as programs, in sweeps and searches: ONNX files, and strategy spaces (trees with choices).
 
+bats_require_minimum_version 1.5.0
+
 setup_file() {
   export FILES="$BATS_FILE_TMPDIR"
   /usr/bin/python3 -c 'import onnx, numpy' 2>/dev/null && /usr/bin/python3 tests/support/onnx_files.py "$FILES" && rm -f "$FILES/many.onnx"
@@ -246,4 +248,19 @@ END
   awk -v a="$uneven" -v b="$even" 'BEGIN { exit !(a > b) }' || { echo "$uneven, $even"; return 1; }
   run "$PACELINE" verify --model tiny-gpt2 --gbs 8 --seq 8 --strategy pp=1,dp=2,tmp=1,mbs=1,split=6:2,offload=gradients,zero=1
   [ "$status" -eq 0 ] && [[ $output == *"equal: "* ]]
+}
+
+@test "a strategy space whose patterns match nothing is one message, of a sweep as of a search, again with --resume" {
+  cd "$BATS_TEST_TMPDIR"
+  sed 's/match: h\.\*/match: layers.*/' "$BATS_TEST_DIRNAME"/../../workloads/strategies/spaces/gpt-3d.yaml >space.yaml
+  local space=(--platform dgx-a100 --model tiny-gpt2 --gbs 32 --seq 8 --strategy-space space.yaml)
+  run --separate-stderr "$PACELINE" sweep "${space[@]}" -o none.h5 --quiet
+  [ "$status" -eq 2 ]
+  [[ "$stderr" == "paceline sweep: none of 48 strategies could be simulated; the first: space.yaml:10:13: 'layers.*' matches nothing; there are embedding, h.0"* ]]
+  run --separate-stderr "$PACELINE" sweep "${space[@]}" -o none.h5 --resume --quiet
+  [ "$status" -eq 2 ]
+  [ "$stderr" = "paceline sweep: none of 48 strategies could be simulated when this file was written" ]
+  run --separate-stderr "$PACELINE" search "${space[@]}" --quiet
+  [ "$status" -eq 2 ]
+  [[ "$stderr" == "paceline search: none of 48 strategies could be simulated; the first: space.yaml:10:13: 'layers.*' matches nothing"* ]]
 }

@@ -145,3 +145,12 @@ file.attrs["command"] = "paceline sweep \x1b[2J"' "$BATS_TEST_TMPDIR/texts.h5"
   [ "$status" -eq 1 ]
   [[ "$output" == *"cannot write standard output"* ]]
 }
+
+@test "show and compare: ep_overlap in words; files, --csv and --where have its number" {
+  local out="$BATS_TEST_TMPDIR/overlap.h5"
+  "$PACELINE" sweep --platform dgx-h100:2 --model mixtral-8x7b --gbs 64 --ep 8 --ep-overlap off,on --tmp 1 --pp 1 --mbs 1 --zero 1 --recompute none --overlap on -o "$out" --quiet
+  "$PACELINE" show "$out" --columns ep_overlap --where 'ep_overlap == 1' | grep -qx ' *on'
+  "$PACELINE" show "$out" --columns ep_overlap --where 'ep_overlap == 0' | grep -qx ' *off'
+  [ "$("$PACELINE" show "$out" --csv --columns ep_overlap --where 'ep_overlap > 0' | tr '\n' ' ')" = "ep_overlap 1 " ]
+  "$PACELINE" compare "$out:0" "$out:1" | grep -q 'ep_overlap *off *on'
+}

@@ -12,6 +12,11 @@
 const char *const pl_schedule_names[] = {
     "gpipe", "1f1b", "interleaved", "fifo", "breadth-first", "zb-h1", "zb-h2", "zb-v", "dualpipe-v", "dualpipe", NULL};
 const char *const pl_ep_overlap_names[] = {"0", "1", "delayed", "shared", NULL};
+const char *pl_ep_overlap_word(int64_t ep_overlap) {
+  static const char *const switches[] = {"off", "on"};
+  if (ep_overlap < 0 || ep_overlap >= PL_EP_OVERLAP_COUNT) return NULL;
+  return ep_overlap < 2 ? switches[ep_overlap] : pl_ep_overlap_names[ep_overlap];
+}
 const char *const pl_recompute_names[] = {"none", "selective", "full", "alternate", NULL};
 const char *const pl_assign_names[] = {"given", "uniform", "balanced", "ends", "filled", "optimal", "amp-dp", NULL};
 

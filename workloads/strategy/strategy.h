@@ -85,6 +85,8 @@ typedef enum pl_ep_overlap {
 } pl_ep_overlap;
 /* As users write them, by enumerator; NULL ends them. */
 extern const char *const pl_ep_overlap_names[];
+/* As tables have it, and spaces of candidates: off, on, delayed, shared; NULL: it is none. */
+const char *pl_ep_overlap_word(int64_t ep_overlap);
 
 /* Degrees that a text may leave out: pp and tmp are 1 then, and dp takes the devices that are left. */
 typedef enum pl_assumed_degree { PL_ASSUMED_PP = 1, PL_ASSUMED_DP = 2, PL_ASSUMED_TMP = 4 } pl_assumed_degree;
