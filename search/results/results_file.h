@@ -27,7 +27,7 @@
 
 #define PL_RESULTS_BUILD_NAME "paceline_build" /* pl_build_id() of who made the file */
 
-enum { PL_RESULTS_SCHEMA = 4, PL_RESULTS_ATTRIBUTES = 40 };
+enum { PL_RESULTS_SCHEMA = 4, PL_RESULTS_ATTRIBUTES = 64 };
 
 typedef enum pl_attribute_kind { PL_ATTRIBUTE_TEXT = 0, PL_ATTRIBUTE_INTEGER, PL_ATTRIBUTE_NUMBER } pl_attribute_kind;
 

@@ -264,3 +264,9 @@ END
   [ "$status" -eq 2 ]
   [[ "$stderr" == "paceline search: none of 48 strategies could be simulated; the first: space.yaml:10:13: 'layers.*' matches nothing"* ]]
 }
+
+@test "a strategy space in fp8 has room for all that its file says of the job" {
+  local space="$BATS_TEST_DIRNAME"/../../workloads/strategies/spaces/gpt-offload.yaml
+  "$PACELINE" sweep --platform dgx-h100 --model gpt2-345m --gbs 32 --seq 512 --dtype bf16 --fp8 --strategy-space "$space" -o "$BATS_TEST_TMPDIR/narrow.h5" --quiet
+  "$PACELINE" show "$BATS_TEST_TMPDIR/narrow.h5" | grep -q 'all in bf16 with fp8 products'
+}
