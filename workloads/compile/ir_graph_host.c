@@ -144,7 +144,8 @@ static pl_code load_of(pl_ir_graphing *own, int32_t function, pl_category catego
     own->category = before;
     if (price == NULL) return pl_ir_graph_no_memory(own);
     if (!price->computes) continue;
-    bool forward = pass == 0 || price->kernel.category == PL_CATEGORY_RECOMPUTE;
+    bool forward = pass == 0 || price->kernel.category == PL_CATEGORY_RECOMPUTE ||
+                   price->kernel.category == PL_CATEGORY_DATA; /* copies of what was gathered */
     made->host_s += rounds * launches_of(own, f, op, &price->kernel) *
                     (forward ? own->framework->launch.launch_s : own->framework->launch.backward_launch_s);
     for (uint32_t p = 0; p < own->cluster->n_profiles; p++)

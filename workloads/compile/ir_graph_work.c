@@ -19,6 +19,14 @@ const bool *pl_ir_graph_again(pl_ir_graphing *own, int32_t function) {
   return own->again[function];
 }
 
+/* Whether the op copies what was gathered to where it is used, which is neither computed again nor new. */
+static bool copies_gathered(const pl_ir_graphing *own, const pl_ir_op *op) {
+  if (pl_ir_op_is(op, "copy")) return pl_ir_attribute_find(op, "launches") != NULL;
+  if (op->row != own->kernel) return false;
+  const pl_ir_op *first = &own->module->functions[op->callee]->ops[0];
+  return pl_ir_op_is(first, "copy") && pl_ir_attribute_find(first, "launches") != NULL;
+}
+
 /* Of an op that nobody has asked for before. */
 static __attribute__((noinline)) pl_ir_price *find_price(pl_ir_graphing *own, const pl_ir_op *op, pl_ir_price *price) {
   pl_ticks *ticks = PL_TAKE(own->arena, pl_ticks, own->cluster->n_profiles);
@@ -33,6 +41,7 @@ static __attribute__((noinline)) pl_ir_price *find_price(pl_ir_graphing *own, co
     if (again == NULL) return NULL;
     if (again[op - own->module->functions[own->function]->ops]) category = PL_CATEGORY_RECOMPUTE;
   }
+  if (copies_gathered(own, op)) category = PL_CATEGORY_DATA; /* as of tuples: workloads/compile/pieces.c */
   const char *name = op->row == own->kernel ? own->module->functions[op->callee]->name : pl_ir_row_at(op->row)->name;
   *price = (pl_ir_price){.known = true,
                          .is_update = pl_ir_attribute_find(op, "moves") != NULL,
