@@ -320,3 +320,22 @@ assert {name: (p['calls'], p['size_bytes']) for name, p in sends.items()} == {'y
   refuses "is one argument too many" "${job[@]}" --strategy $good more
   refuses "--trace" "${job[@]}" --strategy $good --trace x
 }
+
+@test "explain: of a program kinds and shapes as of its tuple" {
+  local job=(--model llama-3-8b --framework torchtitan --platform dgx-h100:1 --gbs 16 --seq 4096 --strategy pp=1,dp=8,tmp=1,mbs=1,zero=3)
+  kinds() { "$PACELINE" explain "${job[@]}" "$@" --top 0 | awk '$1 == "gemm" || $1 == "attention" || $1 == "norm" {print $1, $2, $3, $4, $6, $7}'; }
+  kinds >"$BATS_TEST_TMPDIR/tuple"
+  kinds --as-program >"$BATS_TEST_TMPDIR/program"
+  [ "$(wc -l <"$BATS_TEST_TMPDIR/tuple")" -ge 3 ]
+  head -2 "$BATS_TEST_TMPDIR/tuple" | diff - <(head -2 "$BATS_TEST_TMPDIR/program")
+  "$PACELINE" explain "${job[@]}" --json --top 0 >"$BATS_TEST_TMPDIR/tuple.json"
+  "$PACELINE" explain "${job[@]}" --json --top 0 --as-program >"$BATS_TEST_TMPDIR/program.json"
+  shapes='select(.kind == "gemm") | "\(.batch)x\(.m)x\(.n)x\(.k) \(.dtype) \(.calls)"'
+  jq -r "[.. | objects | select(has(\"kind\") and has(\"k\"))] | .[] | $shapes" "$BATS_TEST_TMPDIR/tuple.json" | sort >"$BATS_TEST_TMPDIR/a"
+  jq -r ".lists[0].computing[] | $shapes" "$BATS_TEST_TMPDIR/program.json" | sort >"$BATS_TEST_TMPDIR/b"
+  [ "$(wc -l <"$BATS_TEST_TMPDIR/a")" -ge 10 ]
+  diff "$BATS_TEST_TMPDIR/a" "$BATS_TEST_TMPDIR/b"
+  # The parts of the data group's copies are no work that is made again.
+  run -0 "$PACELINE" explain "${job[@]}" --as-program
+  [[ "$output" != *"made again"* ]]
+}

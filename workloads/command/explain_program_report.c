@@ -8,6 +8,7 @@
 #include "core/system/command.h"
 #include "core/text/json_writer.h"
 #include "netmodel/collective/collective.h"
+#include "workloads/command/explain_shape.h"
 #include "workloads/cost/op_cost.h"
 
 pl_code pl_explain_program_choose(const pl_explain_program_view *view, const pl_program_explanation *explanation,
@@ -53,7 +54,7 @@ static uint32_t shown(uint32_t n, uint32_t top) {
 }
 
 /* Lines are at most this long; a name that leaves no room for its row stands on a line of its own. */
-enum { LINE_COLUMNS = 120, COMPUTING_COLUMNS = 80, COMMUNICATION_COLUMNS = 92, NAME_LEAST = 16 };
+enum { LINE_COLUMNS = 120, COMPUTING_COLUMNS = 80, COMMUNICATION_COLUMNS = 92, NAME_LEAST = 16, SHAPE_LEAST = 5 };
 
 static int name_width(const pl_program_part *parts, uint32_t n, int others) {
   size_t width = NAME_LEAST, most = (size_t)(LINE_COLUMNS - others);
@@ -84,20 +85,86 @@ static const char *kind_of(const pl_program_part *part) {
   return common(part->kind, part->kind >= 0 ? pl_collective_name((pl_collective_kind)part->kind) : NULL);
 }
 
+static const char *shape_of(const pl_program_part *part, char text[PL_EXPLAIN_SHAPE_BYTES]) {
+  return part->unlike ? "mixed" : pl_explain_format_shape(part->kernel, text);
+}
+
+static int shape_width(const pl_program_part *parts, uint32_t n) {
+  char text[PL_EXPLAIN_SHAPE_BYTES];
+  size_t width = SHAPE_LEAST;
+  for (uint32_t i = 0; i < n; i++)
+    if (strlen(shape_of(&parts[i], text)) > width) width = strlen(text);
+  return (int)width;
+}
+
+/* "gemm" ... of kernels; of all else what it is for. */
+static const char *kind_name_of(const pl_program_part *part) {
+  bool kernel = part->kernel != NULL && part->category != PL_CATEGORY_OPTIMIZER;
+  return kernel ? pl_op_kind_name((pl_op_kind)part->kernel->kind) : pl_category_name((pl_category)part->category);
+}
+
+/* What a list computes by kinds of ops, and what it waits for by what that is for, as of a tuple's stage. */
+typedef struct kind_sum {
+  const char *name;
+  bool computes;
+  uint64_t calls;
+  double flops, bytes;
+  pl_ticks time, hidden;
+} kind_sum;
+enum { MOST_KINDS = 2 * PL_OP_KIND_COUNT + 2 * PL_CATEGORY_COUNT };
+
+static uint32_t sum_kinds(const pl_program_list *list, kind_sum sums[MOST_KINDS]) {
+  uint32_t n = 0;
+  for (uint32_t i = 0; i < list->n_parts; i++) {
+    const pl_program_part *part = &list->parts[i];
+    const char *name = part->computes ? kind_name_of(part) : pl_category_name((pl_category)part->category);
+    uint32_t at = 0;
+    while (at < n && (sums[at].computes != part->computes || strcmp(sums[at].name, name) != 0))
+      at++;
+    if (at == n) sums[n++] = (kind_sum){.name = name, .computes = part->computes};
+    PL_ASSERT(n <= MOST_KINDS);
+    sums[at].calls += part->calls;
+    sums[at].flops += part->computes ? part->flops : 0;
+    sums[at].bytes += part->bytes;
+    sums[at].time += part->time;
+    if (!part->computes && part->calls > 0) sums[at].hidden += pl_program_part_hidden(part);
+  }
+  return n;
+}
+
+static void print_kinds(FILE *stream, const pl_program_explanation *explanation, const pl_program_list *list) {
+  kind_sum sums[MOST_KINDS];
+  char text[4][PL_UNIT_TEXT_BYTES];
+  uint32_t n = sum_kinds(list, sums);
+  fprintf(stream, "\n  where the time goes          calls       FLOP      bytes       time    share     hidden\n");
+  for (uint32_t i = 0; i < n; i++) {
+    const kind_sum *sum = &sums[i];
+    char name[PL_UNIT_TEXT_BYTES];
+    snprintf(name, sizeof name, "%s%s", sum->name, sum->computes ? "" : " communication");
+    fprintf(stream, "  %-24s %9" PRIu64 " %10s %10s %10s  %5.1f %%", name, sum->calls,
+            sum->computes ? pl_format_flops(sum->flops, text[0]) : "", pl_format_bytes(sum->bytes, text[1]),
+            pl_format_time(pl_ticks_to_s(sum->time), text[2]), share_of(explanation, sum->time));
+    if (!sum->computes) fprintf(stream, " %10s", pl_format_time(pl_ticks_to_s(sum->hidden), text[3]));
+    fputc('\n', stream);
+  }
+}
+
 static void print_computing(FILE *stream, const pl_program_explanation *explanation, const pl_program_list *list,
                             uint32_t top) {
   char text[4][PL_UNIT_TEXT_BYTES];
   uint32_t n = n_computing(list), most = shown(n, top);
-  int width = name_width(list->parts, most, COMPUTING_COLUMNS);
-  fprintf(stream, "\n  %-9s %-*s %7s %6s %8s %8s %8s %8s %-7s %s\n", "computing", width, "what", "calls", "FLOP",
-          "bytes", "each", "all", "share", "bound", "source");
+  int shapes = shape_width(list->parts, most);
+  int width = name_width(list->parts, most, COMPUTING_COLUMNS + shapes + 1);
+  char shape[PL_EXPLAIN_SHAPE_BYTES];
+  fprintf(stream, "\n  %-9s %-*s %7s %-*s %6s %8s %8s %8s %8s %-7s %s\n", "computing", width, "what", "calls", shapes,
+          "shape", "FLOP", "bytes", "each", "all", "share", "bound", "source");
   for (uint32_t i = 0; i < most; i++) {
     const pl_program_part *part = &list->parts[i];
     double all_s = pl_ticks_to_s(part->time), calls = (double)part->calls;
     bool works = part->bound != PL_PROGRAM_PART_NONE;
     put_named(stream, part, width);
-    fprintf(stream, " %7" PRIu64 " %6s %8s %8s %8s  %5.1f %% %-7s %s\n", part->calls,
-            works ? pl_format_flops(part->flops / calls, text[0]) : "-",
+    fprintf(stream, " %7" PRIu64 " %-*s %6s %8s %8s %8s  %5.1f %% %-7s %s\n", part->calls, shapes,
+            shape_of(part, shape), works ? pl_format_flops(part->flops / calls, text[0]) : "-",
             works ? pl_format_bytes(part->bytes / calls, text[1]) : "-", pl_format_time(all_s / calls, text[2]),
             pl_format_time(all_s, text[3]), share_of(explanation, part->time), bound_of(part), source_of(part));
   }
@@ -161,6 +228,7 @@ void pl_explain_program_print(FILE *stream, const pl_cluster *cluster, const pl_
     fprintf(stream, "\nlist %u of %u, %s%s, device %s (%s)\n", l, explanation->n_lists, list->name,
             explanation->n_lists > 1 && l == explanation->busiest ? " (the busiest)" : "",
             cluster->devices[list->device].name, pl_cluster_profile(cluster, list->device)->name);
+    print_kinds(stream, explanation, list);
     print_computing(stream, explanation, list, top);
     print_communication(stream, explanation, list, top);
     print_sums(stream, explanation, list);
@@ -195,6 +263,8 @@ static void put_parts(pl_json *json, const pl_program_list *list, bool computes,
     if (computes && part->bound != PL_PROGRAM_PART_NONE) {
       pl_json_put_number(json, "flops", part->flops / (double)part->calls);
       pl_json_put_number(json, "bytes", part->bytes / (double)part->calls);
+      pl_json_put_string(json, "kind", kind_name_of(part));
+      if (!part->unlike) pl_explain_put_shape(json, part->kernel);
       pl_json_put_string(json, "bound", bound_of(part));
       pl_json_put_string(json, "source", source_of(part));
     }

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/units.h"
+#include "workloads/command/explain_shape.h"
 #include "workloads/run/explain_rows.h"
 
 typedef struct explain_output {
@@ -38,10 +39,6 @@ static pl_ticks sum_exposed(const pl_explain_row *rows, uint32_t first, uint32_t
 
 static double per_call(const pl_explained_time *time, double sum) {
   return sum / (double)time->calls;
-}
-
-static bool is_matrix_product(const pl_op *op) {
-  return op->kind == PL_OP_GEMM || op->kind == PL_OP_ATTENTION || op->kind == PL_OP_CONVOLUTION;
 }
 
 static const char *name_of(const pl_explained_op *op) {
@@ -113,17 +110,6 @@ static void print_more(const explain_output *output, const pl_explain_row *rows,
   fprintf(output->stream, "  %-36s %s, %.1f %%\n", label, format_ticks(rest, text), 100 * share_of(output, rest));
 }
 
-static const char *format_shape(const pl_explained_op *op, char text[64]) {
-  if (op->op == NULL) {
-    snprintf(text, 64, "-");
-  } else if (is_matrix_product(op->op)) {
-    snprintf(text, 64, "%" PRId64 "x%" PRId64 "x%" PRId64 "x%" PRId64, op->op->batch, op->op->m, op->op->n, op->op->k);
-  } else {
-    snprintf(text, 64, "%" PRId64 "x%" PRId64, op->op->m, op->op->n);
-  }
-  return text;
-}
-
 /* Lines are at most this long; a name that leaves no room for its row stands on a line of its own. */
 enum { LINE_COLUMNS = 120, COMMUNICATION_NAME = 29 };
 
@@ -136,12 +122,12 @@ static void put_named(FILE *stream, const char *role, const char *name, int widt
 static void measure_compute(const explain_output *output, int *name_width, int *shape_width) {
   enum { OTHER_COLUMNS = 78 };
   const pl_explain_rows *rows = output->rows;
-  char shape[64];
+  char shape[PL_EXPLAIN_SHAPE_BYTES];
   *name_width = 16;
   *shape_width = 12;
   for (uint32_t at = 0; at < shown(output, rows->n_compute); at++) {
     const pl_explained_op *op = rows->compute[at].op;
-    int name_length = (int)strlen(name_of(op)), shape_length = (int)strlen(format_shape(op, shape));
+    int name_length = (int)strlen(name_of(op)), shape_length = (int)strlen(pl_explain_format_shape(op->op, shape));
     if (name_length > *name_width) *name_width = name_length;
     if (shape_length > *shape_width) *shape_width = shape_length;
   }
@@ -160,10 +146,10 @@ static void print_compute(const explain_output *output) {
   for (uint32_t at = 0; at < shown(output, rows->n_compute); at++) {
     const pl_explained_op *op = rows->compute[at].op;
     const pl_explained_time *time = rows->compute[at].time;
-    char shape[64], text[4][PL_UNIT_TEXT_BYTES];
+    char shape[PL_EXPLAIN_SHAPE_BYTES], text[4][PL_UNIT_TEXT_BYTES];
     put_named(output->stream, pl_category_name((pl_category)op->category), name_of(op), name_width);
     fprintf(output->stream, " %6" PRIu64 " %-*s %6s %8s %7s %7s  %5.1f %% %-7s %s\n", time->calls, shape_width,
-            format_shape(op, shape), pl_format_flops(per_call(time, time->flops), text[0]),
+            pl_explain_format_shape(op->op, shape), pl_format_flops(per_call(time, time->flops), text[0]),
             pl_format_bytes(per_call(time, time->bytes), text[1]),
             pl_format_time(per_call(time, pl_ticks_to_s(time->alone)), text[2]), format_ticks(time->run, text[3]),
             100 * share_of(output, time->run), pl_cost_bound_name(time->cost.bound),
@@ -335,19 +321,6 @@ static void put_kind(const explain_output *output, const pl_explain_kind *kind) 
   pl_json_close_object(json);
 }
 
-static void put_shape(pl_json *json, const pl_op *op) {
-  pl_json_put_string(json, "dtype", pl_dtype_name((pl_dtype)op->dtype));
-  if (is_matrix_product(op)) {
-    pl_json_put_integer(json, "batch", op->batch);
-    pl_json_put_integer(json, "m", op->m);
-    pl_json_put_integer(json, "n", op->n);
-    pl_json_put_integer(json, "k", op->k);
-  } else {
-    pl_json_put_integer(json, "rows", op->m);
-    pl_json_put_integer(json, "width", op->n);
-  }
-}
-
 static void put_compute(const explain_output *output, const pl_explain_row *row) {
   pl_json *json = output->json;
   const pl_explained_time *time = row->time;
@@ -357,7 +330,7 @@ static void put_compute(const explain_output *output, const pl_explain_row *row)
   pl_json_put_string(json, "pass", pl_category_name((pl_category)row->op->category));
   pl_json_put_string(json, "kind", pl_explained_kind_name(row->op));
   put_count(json, "calls", time->calls);
-  if (row->op->op != NULL) put_shape(json, row->op->op);
+  if (row->op->op != NULL) pl_explain_put_shape(json, row->op->op);
   pl_json_put_number(json, "flops", per_call(time, time->flops));
   pl_json_put_number(json, "bytes", per_call(time, time->bytes));
   pl_json_put_number(json, "each_s", per_call(time, pl_ticks_to_s(time->alone)));

@@ -87,12 +87,18 @@ static pl_code no_memory(const explaining *own) {
   return pl_fail_memory(own->error, "the explanation of a program");
 }
 
+static bool same_shape(const pl_op *a, const pl_op *b) {
+  return a->kind == b->kind && a->batch == b->batch && a->m == b->m && a->n == b->n && a->k == b->k;
+}
+
 static void add_work(const explaining *own, uint32_t of, uint64_t times, pl_program_part *part) {
   const pl_ir_origin *origin = own->made->origins[of];
   if (origin == NULL) return;
   uint32_t profile = own->cluster->devices[own->graph->devices[own->device].device].profile;
   part->flops += (double)times * origin->kernel.flops;
   part->bytes += (double)times * origin->kernel.bytes;
+  if (part->kernel == NULL) part->kernel = &origin->kernel;
+  part->unlike = part->unlike || !same_shape(part->kernel, &origin->kernel);
   join(&part->bound, origin->bounds[profile]);
   join(&part->source, origin->sources[profile]);
 }

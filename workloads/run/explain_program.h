@@ -16,6 +16,8 @@ typedef struct pl_program_part {
   pl_ticks run;        /* communication: from start to end, of all calls */
   pl_ticks foreign;    /* communication: of `time`, for calls that the device has no part in */
   double flops, bytes; /* of all calls: work, and traffic to device memory; communication: sizes */
+  const pl_op *kernel; /* of a call; NULL: none of the calls is a kernel's, as what a host is late by */
+  bool unlike;         /* their shapes differ */
   /* Of calls of a kernel pl_cost_bound and pl_cost_source, of communication pl_collective_kind, devices and nodes;
    * PL_PROGRAM_PART_MIXED: they differ; PL_PROGRAM_PART_NONE: there is none. */
   int32_t bound, source, kind, n_members, n_nodes;
