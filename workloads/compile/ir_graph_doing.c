@@ -98,6 +98,13 @@ const int32_t *pl_ir_graph_readers(pl_ir_graphing *own, int32_t function) {
   return doing->readers;
 }
 
+const pl_ir_op *pl_ir_graph_reader_of(pl_ir_graphing *own, const pl_ir_function *f, int32_t value) {
+  const int32_t *readers = pl_ir_graph_readers(own, own->function);
+  for (int32_t i = 0; i < f->n_results; i++)
+    if (f->results[i] == value) return NULL;
+  return readers != NULL && readers[value] >= 0 ? &f->ops[readers[value]] : NULL;
+}
+
 const char *pl_ir_graph_join(pl_ir_graphing *own, const char *outer, const char *inner) {
   if (outer[0] == 0) return inner;
   if (inner[0] == 0) return outer;

@@ -340,6 +340,8 @@ const pl_ir_doing *pl_ir_graph_doing(pl_ir_graphing *own, int32_t function); /* 
  * memory.
  */
 const int32_t *pl_ir_graph_readers(pl_ir_graphing *own, int32_t function);
+/* The one op that reads a value of the function that runs; NULL: none, or several, or a result. */
+const pl_ir_op *pl_ir_graph_reader_of(pl_ir_graphing *own, const pl_ir_function *f, int32_t value);
 /* "decoder.h.3", of the calls that are open; "": none has an instance. */
 const char *pl_ir_graph_prefix(pl_ir_graphing *own, pl_ir_prefix *prefix);
 /* "a.b"; either may be empty. NULL: no memory. */
@@ -395,6 +397,10 @@ pl_code pl_ir_graph_defer_shard(pl_ir_graphing *own, const pl_ir_function *f, co
                                 bool *deferred);
 /* `all`: a step is over. */
 pl_code pl_ir_graph_send_shards(pl_ir_graphing *own, bool all);
+/* Of the gradient of the parameter in the class that is made; NULL: none. */
+pl_ir_reduction *pl_ir_graph_reduction_of(const pl_ir_graphing *own, const char *path);
+
+/* ---- ir_graph_gather.c: parameters ---- */
 /* What an update gathers to store it: once for all parameters that lie over the same axes, behind the optimizer's one
  * launch. False: the op is none of these, or there is no room. */
 bool pl_ir_graph_defer_gather(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op,
