@@ -229,6 +229,13 @@ static inline bool pl_ir_graph_is_absent(const pl_ir_graphing *own, uint32_t dev
   return !own->everybody && !pl_ir_runs(own->module, device, own->microbatch);
 }
 
+/* ---- ir_graph_walk.c: lists ---- */
+pl_code pl_ir_graph_take_lanes(pl_ir_graphing *own);
+/* A step of the list of own->now, or what follows its steps. */
+pl_code pl_ir_graph_walk(pl_ir_graphing *own, int32_t step, bool is_last);
+/* The whole list, with its lane. */
+pl_code pl_ir_graph_run_list(pl_ir_graphing *own);
+
 /* ---- ir_graph_doing.c: names, read once ---- */
 bool pl_ir_graph_gathers_param(const pl_ir_function *f, const pl_ir_op *op);
 /* Whether the op gathers a vector where matrices are gathered one by one: every rank has it whole. */
