@@ -23,6 +23,7 @@
 #include "tests/support/arena_fixture.h"
 #include "tests/support/attention_job.h"
 #include "tests/support/model_file.h"
+#include "tests/support/op_list.h"
 #include "workloads/lower/block_program.h"
 #include "workloads/memory/stage_memory.h"
 #include "workloads/memory/stage_peak.h"
@@ -142,13 +143,6 @@ static pl_block_program block(pl_block_kind kind, pl_loss_form form) {
   return program;
 }
 
-static double bytes_of(const pl_op_list *list) {
-  double sum = 0;
-  for (uint32_t i = 0; i < list->n_ops; i++)
-    sum += list->ops[i].bytes;
-  return sum;
-}
-
 static void losses_keep_what_they_read(void **state) {
   (void)state;
   const double tokens = 2 * 1024, logits = tokens * 50304, sums = 4 * tokens;
@@ -160,14 +154,14 @@ static void losses_keep_what_they_read(void **state) {
   assert_true(wide.saved_bytes == 4 * logits + small && wide.backward_peak_bytes == 4 * logits);
   assert_true(chunked.saved_bytes == fused.saved_bytes && chunked.backward_peak_bytes == 2 * logits / 8);
   /* Read once and written once less: 16 bits are cast to 32 and back. */
-  assert_true(bytes_of(&chunked.forward) == bytes_of(&fused.forward));
-  assert_true(bytes_of(&chunked.backward) == bytes_of(&fused.backward));
-  assert_true(bytes_of(&wide.forward) - bytes_of(&fused.forward) == (2 + 4 + 4 - 2) * logits);
-  assert_true(bytes_of(&wide.backward) - bytes_of(&fused.backward) == (4 + 4 + 4 + 2 - 2 - 2) * logits);
+  assert_true(op_list_bytes(&chunked.forward) == op_list_bytes(&fused.forward));
+  assert_true(op_list_bytes(&chunked.backward) == op_list_bytes(&fused.backward));
+  assert_true(op_list_bytes(&wide.forward) - op_list_bytes(&fused.forward) == (2 + 4 + 4 - 2) * logits);
+  assert_true(op_list_bytes(&wide.backward) - op_list_bytes(&fused.backward) == (4 + 4 + 4 + 2 - 2 - 2) * logits);
   /* The head takes the gradient in as many pieces. */
   pl_block_program head = block(PL_BLOCK_HEAD, PL_LOSS_FUSED), pieces = block(PL_BLOCK_HEAD, PL_LOSS_CHUNKED);
   assert_true(head.backward_peak_bytes - pieces.backward_peak_bytes == 2 * logits * 7 / 8);
-  assert_true(bytes_of(&head.backward) == bytes_of(&pieces.backward));
+  assert_true(op_list_bytes(&head.backward) == op_list_bytes(&pieces.backward));
 }
 
 static void small_moments(void **state) {

@@ -9,6 +9,7 @@
 
 #include "tests/support/arena_fixture.h"
 #include "tests/support/model_file.h"
+#include "tests/support/op_list.h"
 #include "workloads/framework/framework.h"
 #include "workloads/lower/block_program.h"
 
@@ -29,13 +30,6 @@ static pl_block_program take(const char *name, const pl_framework *framework, bo
   return program;
 }
 
-static double bytes_of(const pl_op_list *list) {
-  double sum = 0;
-  for (uint32_t i = 0; i < list->n_ops; i++)
-    sum += list->ops[i].bytes;
-  return sum;
-}
-
 /* 1,024 tokens of 4 experts each, 2,880 wide. In place of nothing (the product adds it) two casts of 2 + 4 bytes an
  * element, an addition of 4 + 4 + 4 and one of 2 + 2 that reads the bias: 28. Back, beside the sum of 2, casts of 2 + 4
  * and 4 + 2, two products of 4 + 4, one of 2 + 2, and a sum of 4 that leaves a number for each of the 4 experts here
@@ -50,8 +44,8 @@ static void moves_what_the_source_says(void **state) {
     pl_block_program one = take("gpt-oss-20b", NULL, recompute), many = take("gpt-oss-20b", &steps, recompute);
     assert_int_equal(many.forward.n_ops, one.forward.n_ops + 4);
     assert_int_equal(many.backward.n_ops, one.backward.n_ops + 6 + (recompute ? 4 : 0));
-    assert_true(bytes_of(&many.forward) - bytes_of(&one.forward) == forward);
-    assert_true(bytes_of(&many.backward) - bytes_of(&one.backward) ==
+    assert_true(op_list_bytes(&many.forward) - op_list_bytes(&one.forward) == forward);
+    assert_true(op_list_bytes(&many.backward) - op_list_bytes(&one.backward) ==
                 36 * elements + 4 * numbers + (recompute ? forward : 0));
     assert_true(many.saved_bytes == one.saved_bytes);
   }
