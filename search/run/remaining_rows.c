@@ -28,12 +28,17 @@ void pl_remaining_rows_note(FILE *stream) {
       stream);
 }
 
+static void take_names(const pl_evaluation *evaluation, const char *name[PL_SITE_NAMES]) {
+  name[0] = evaluation->cluster->profiles[0].name;
+  name[1] = pl_framework_or_ideal(evaluation->job->framework)->name;
+  name[2] = pl_configuration_precision(evaluation->job);
+}
+
 static void print_stranger(FILE *stream, const pl_evaluation *evaluation) {
   char text[PL_STRANGE_TEXT_BYTES];
   const pl_site_remains *remains = evaluation->options->remains;
-  const char *const name[PL_SITE_NAMES] = {evaluation->cluster->profiles[0].name,
-                                           pl_framework_or_ideal(evaluation->job->framework)->name,
-                                           pl_configuration_precision(evaluation->job)};
+  const char *name[PL_SITE_NAMES];
+  take_names(evaluation, name);
   if (pl_remains_strange(remains, name, text)[0] != '\0')
     fprintf(stream, "              not of the site: %s; %s\n", text,
             remains->is_elsewhere ? "figures are what sites of one owner share"
@@ -65,6 +70,8 @@ void pl_remaining_rows_print(FILE *stream, const pl_evaluation *evaluation, cons
 void pl_remaining_rows_json(pl_json *json, const pl_evaluation *evaluation, const pl_result_row *row) {
   if (is_moved(evaluation)) {
     const pl_remaining remaining = pl_remaining_of_row(evaluation, row);
-    pl_remaining_json(json, &remaining, evaluation->options->remains->n);
+    const char *name[PL_SITE_NAMES];
+    take_names(evaluation, name);
+    pl_remaining_json(json, &remaining, evaluation->options->remains, name);
   }
 }

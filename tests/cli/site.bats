@@ -118,6 +118,9 @@ job=(--platform amp-homogeneous --model gpt2-345m --gbs 64)
   done
   run -0 "$PACELINE" sweep "${job[@]}" --framework nemo --pp 2 --mbs 1 --site "$SITE" -o "$BATS_TEST_TMPDIR/else.h5"
   [[ $output == *"not of the site: software nemo; figures are what"*"no 80 % interval of the rows"* ]]
+  [ "$("$PACELINE" simulate "${job[@]}" --strategy pp=4,dp=4,tmp=1,mbs=1 --framework nemo --site "$SITE" --json | jq -r .remains.not_of_site)" = "software nemo" ]
+  [ "$("$PACELINE" search "${job[@]}" --framework nemo --pp 2 --mbs 1 --site "$SITE" --json | jq -r .remains.not_of_site)" = "software nemo" ]
+  [ "$("$PACELINE" simulate "${job[@]}" --strategy pp=4,dp=4,tmp=1,mbs=1 --framework megatron-lm-1.1.5 --site "$SITE" --json | jq -r .remains.not_of_site)" = null ]
   # nearer to what is known of any site, with more doubt, by what owners' sites share
   jq -e --slurpfile any workloads/sites.json '. as $s | .figures | keys_unsorted | map(select(. != "step")) | all(. as $f
     | ($s.figures[$f].factor | log) as $own | ($s.elsewhere.figures[$f].factor | log) as $there | ($any[0].figures[$f].factor | log) as $prior

@@ -293,7 +293,7 @@ void pl_program_report_json(FILE *stream, const pl_program_subject *of, const pl
   put_memory(&json, of, report);
   if (of->options->simulate.remains != NULL && of->at.name[0] != NULL) {
     const pl_remaining remaining = pl_remaining_at(of->options->simulate.remains, &of->at);
-    pl_remaining_json(&json, &remaining, of->options->simulate.remains->n);
+    pl_remaining_json(&json, &remaining, of->options->simulate.remains, of->at.name);
   }
   pl_json_put_number(&json, "iter_time_s", report->iter_time_s);
   pl_json_put_number(&json, "iter_time_low_s", report->interval.low_s);

@@ -169,7 +169,8 @@ void pl_simulate_remains_print(FILE *stream, const pl_simulate_subject *subject)
 static void put_remains(pl_json *json, const pl_simulate_subject *subject) {
   if (subject->remains == NULL) return;
   const pl_remaining remaining = remaining_of(subject);
-  pl_remaining_json(json, &remaining, subject->remains->n);
+  const pl_configuration at = configuration_of(subject);
+  pl_remaining_json(json, &remaining, subject->remains, at.name);
 }
 
 static void print_times(FILE *stream, const pl_result_row *row) {

@@ -102,12 +102,15 @@ const char *pl_remaining_format(const pl_remaining *remaining, uint32_t n_points
   return text;
 }
 
-void pl_remaining_json(pl_json *json, const pl_remaining *remaining, uint32_t n_points) {
+void pl_remaining_json(pl_json *json, const pl_remaining *remaining, const pl_site_remains *remains,
+                       const char *const name[PL_SITE_NAMES]) {
+  char text[PL_STRANGE_TEXT_BYTES];
   pl_json_key(json, "remains");
   pl_json_open_object(json);
   pl_json_put_number(json, "factor", exp(remaining->mean));
   pl_json_put_number(json, "half_width", PL_SITE_HALF * sqrt(remaining->variance));
-  pl_json_put_integer(json, "runs", n_points);
+  pl_json_put_integer(json, "runs", remains->n);
   pl_json_put_number(json, "likeness", remaining->likeness);
+  if (pl_remains_strange(remains, name, text)[0] != '\0') pl_json_put_string(json, "not_of_site", text);
   pl_json_close_object(json);
 }

@@ -74,7 +74,8 @@ pl_remaining pl_remaining_far(const pl_site_remains *remains);
 /* "x1.030 (80 %: 1.00 to 1.06) by what the figures leave ..." */
 enum { PL_REMAINING_TEXT_BYTES = 256 };
 const char *pl_remaining_format(const pl_remaining *remaining, uint32_t n_points, char text[PL_REMAINING_TEXT_BYTES]);
-/* "remains": factor, half_width (80 %, of its logarithm), runs, likeness. */
-void pl_remaining_json(pl_json *json, const pl_remaining *remaining, uint32_t n_points);
+/* "remains": factor, half_width (80 %, of its logarithm), runs, likeness; not_of_site where something is strange. */
+void pl_remaining_json(pl_json *json, const pl_remaining *remaining, const pl_site_remains *remains,
+                       const char *const name[PL_SITE_NAMES]);
 
 #endif
