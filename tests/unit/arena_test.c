@@ -6,9 +6,12 @@
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "core/base/arena.h"
+#include "tests/support/random.h"
 
 static void takes_are_aligned_and_apart(void **state) {
   (void)state;
@@ -86,6 +89,34 @@ static void trim_gives_back_the_peak(void **state) {
   pl_arena_trim(&arena, 0);
   assert_int_equal(pl_arena_held_bytes(&arena), 0);
   assert_non_null(pl_arena_take(&arena, 1, 1));
+  pl_arena_release(&arena);
+}
+
+static size_t resident_bytes(void) {
+  size_t pages = 0;
+  FILE *file = fopen("/proc/self/statm", "r");
+  if (file != NULL && fscanf(file, "%*u %zu", &pages) != 1) pages = 0;
+  if (file != NULL) fclose(file);
+  return pages * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* To the system, and not to malloc, which keeps blocks of a size that was freed before. */
+static void what_is_trimmed_is_the_systems(void **state) {
+  (void)state;
+  enum { LARGE = 1 << 24, SMALL = 1 << 20 };
+  pl_arena arena;
+  pl_arena_init(&arena, 0);
+  size_t before = resident_bytes();
+  if (before == 0 || TEST_IS_SANITIZED) skip();
+  for (int candidate = 0; candidate < 4; candidate++) {
+    memset(pl_arena_take(&arena, LARGE, 1), 1, LARGE);
+    void *taken_since = malloc(SMALL); /* so that what lies below is not the end of the heap */
+    assert_true(resident_bytes() >= before + LARGE);
+    pl_arena_reset(&arena);
+    pl_arena_trim(&arena, 0);
+    assert_true(resident_bytes() < before + LARGE / 2);
+    free(taken_since);
+  }
   pl_arena_release(&arena);
 }
 
@@ -293,17 +324,12 @@ static void last_array_grows_in_place(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(takes_are_aligned_and_apart),
-      cmocka_unit_test(content_survives),
-      cmocka_unit_test(reset_reuses_what_is_held),
-      cmocka_unit_test(trim_gives_back_the_peak),
-      cmocka_unit_test(marks_give_back_scratch_only),
-      cmocka_unit_test(given_blocks_are_taken_again),
-      cmocka_unit_test(zeroed_after_reuse),
-      cmocka_unit_test(overflow_is_a_failure),
-      cmocka_unit_test(the_kth_take_fails_for_every_k),
-      cmocka_unit_test(texts_are_as_printf_makes_them),
-      cmocka_unit_test(arrays_grow),
+      cmocka_unit_test(takes_are_aligned_and_apart),    cmocka_unit_test(content_survives),
+      cmocka_unit_test(reset_reuses_what_is_held),      cmocka_unit_test(trim_gives_back_the_peak),
+      cmocka_unit_test(what_is_trimmed_is_the_systems), cmocka_unit_test(marks_give_back_scratch_only),
+      cmocka_unit_test(given_blocks_are_taken_again),   cmocka_unit_test(zeroed_after_reuse),
+      cmocka_unit_test(overflow_is_a_failure),          cmocka_unit_test(the_kth_take_fails_for_every_k),
+      cmocka_unit_test(texts_are_as_printf_makes_them), cmocka_unit_test(arrays_grow),
       cmocka_unit_test(last_array_grows_in_place),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
