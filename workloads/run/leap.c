@@ -90,13 +90,30 @@ static void go_on_from_drifting(pl_leap_search *search, pl_drift_doubt doubt) {
 /* Lanes that drift apart as fast as that do so until the ones in between are full, or empty: too long to wait for. */
 static bool drifts_for_long(pl_leap_search *search, const pl_engine_result *result) {
   bool drifted = search->lagged;
+  if (search->round_more == PL_ROUND_NOW) return result->runs_apart;
   search->lagged = result->lag > LARGE_LAG;
   return result->runs_apart || (drifted && search->lagged);
+}
+
+/* Of 134 interleaved strategies of GPT-3 175B on 128 A100 whose first attempt showed nothing, 113 show a recurrence
+ * with one round more, and 21 with twice as many microbatches, as do all of 32 stages on 1,024: two thirds of the
+ * tasks, and of the memory, which is the largest of all attempts. */
+static bool play_a_round_more(pl_leap_search *search) {
+  if (search->round == 1 || search->cycle > search->round) return false;
+  if (search->round_more == PL_ROUND_TO_COME) {
+    search->round_more = PL_ROUND_NOW;
+    choose(search, search->played + (int64_t)search->round);
+    return true;
+  }
+  if (search->round_more == PL_ROUND_NOW) search->played -= search->round;
+  search->round_more = PL_ROUND_BEFORE;
+  return false;
 }
 
 /* Nothing recurred, and no cycle is known. With GPT-3 175B over 8 stages of 2 x 8 A100, 24 microbatches show a cycle of
  * 8 that 13 did not; twice as many would, but do not leave out whole ones. */
 static void play_longer(pl_leap_search *search) {
+  if (play_a_round_more(search)) return;
   int64_t played = 2 * (int64_t)search->played, shows = 3 * (int64_t)search->cycle;
   if (shows < 3 * played / 4) shows = 3 * played / 4;
   if (search->cycle <= search->round) {

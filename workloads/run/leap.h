@@ -3,7 +3,8 @@
  * The run of many microbatches is that of few with periods put in, if the run of few shows a recurrence. How many it
  * takes to show one is not known beforehand: a pipeline has to fill and to settle first. So few are played first, and
  * twice as many each time that nothing has recurred, until all are; but first three times those that are under way at a
- * time, if that is less, and left out are whole cycles of them. A cycle that does not go into what was left out asks
+ * time, if that is less, and left out are whole cycles of them. A schedule of rounds is played one round more before it
+ * is played twice as many. A cycle that does not go into what was left out asks
  * for that many more. Under GPipe (and FIFO) faster stages run ahead of the slower ones for as long as there are
  * forwards, so that its lanes drift apart: short attempts look whether each of them by itself is regular, longer ones
  * where that is in doubt, and only one whether the whole run recurs, for longer runs seldom show what short ones do
@@ -16,10 +17,14 @@
 #include "core/engine/engine.h"
 #include "workloads/program/program.h"
 
+/* The attempt of a round more. */
+typedef enum pl_round_more { PL_ROUND_TO_COME = 0, PL_ROUND_NOW, PL_ROUND_BEFORE } pl_round_more;
+
 typedef struct pl_leap_search {
-  bool drifts;      /* of this attempt: lanes may drift apart (core/engine/engine.h) */
-  bool once;        /* no second attempt but the whole */
-  bool lagged;      /* in the attempt before lanes were far from one pace */
+  bool drifts; /* of this attempt: lanes may drift apart (core/engine/engine.h) */
+  bool once;   /* no second attempt but the whole */
+  bool lagged; /* in the attempt before lanes were far from one pace */
+  pl_round_more round_more;
   int32_t fewest;   /* microbatches of the replica that has least */
   int32_t round;    /* microbatches of a period of the schedule */
   int32_t cycle;    /* microbatches after which the run may recur where it does not after a round; 0: not known */
