@@ -28,18 +28,6 @@ static uint32_t count_marks(const pl_lanes *lanes, const pl_watched *own) {
   return most < PL_WATCH_MARKS ? most : PL_WATCH_MARKS;
 }
 
-static bool take_sums(const pl_engine *engine, const pl_watched *own, pl_watch_sums *sums) {
-  size_t n = own->n_devices;
-  pl_arena *arena = engine->arena;
-  sums->bytes = PL_TAKE(arena, int64_t, n);
-  sums->peak = PL_TAKE(arena, int64_t, n);
-  if (engine->overlap != NULL) {
-    sums->extra = PL_TAKE(arena, pl_ticks, n * PL_CATEGORY_COUNT);
-    sums->waiting = PL_TAKE(arena, pl_ticks, n);
-  }
-  return !arena->failed;
-}
-
 /* The numbers of those that `island_of` says to be of `island`; PL_NONE: no memory. */
 static uint32_t list_members(const uint8_t *island_of, uint32_t n, uint32_t island, pl_arena *arena, uint32_t **list) {
   uint32_t n_members = 0;
@@ -74,6 +62,11 @@ static void forget_marks(pl_watched *own) {
     own->marks[at].number = own->marks[at].noted = PL_NONE;
 }
 
+/* Of so many devices. */
+static size_t n_sums(const pl_engine *engine, size_t n_devices) {
+  return 1 + n_devices * (engine->overlap == NULL ? 1 : 2 + PL_CATEGORY_COUNT);
+}
+
 static bool take_watched(const pl_engine *engine, const pl_watch *watch, uint32_t island, pl_watched *own) {
   const pl_lanes *lanes = &watch->lanes;
   pl_arena *arena = engine->arena;
@@ -103,6 +96,10 @@ bool pl_watch_take(pl_engine *engine) {
   if (watch->watched == NULL) return false;
   for (uint32_t island = 0; island < watch->islands.n; island++)
     if (!take_watched(engine, watch, island, &watch->watched[island])) return false;
+  watch->sums = PL_TAKE(arena, uint64_t, n_sums(engine, graph->n_devices));
+  watch->sums_before = PL_TAKE(arena, uint64_t, n_sums(engine, graph->n_devices));
+  watch->peak = PL_TAKE(arena, uint64_t, graph->n_devices);
+  if (arena->failed) return false;
   for (uint32_t task = 0; task < graph->n_tasks; task++)
     engine->start[task] = engine->finish[task] = PL_TICKS_NEVER;
   engine->watch = watch;
@@ -115,22 +112,36 @@ static void raise(int64_t *most, int64_t value) {
   if (value > *most) *most = value;
 }
 
+/* Events; then of each device the bytes held and, where there is an overlap factor, what it added and who waited. */
+static void write_sums(const pl_engine *engine, const pl_watched *own, uint64_t *sums) {
+  *sums++ = own->n_events;
+  for (uint32_t at = 0; at < own->n_devices; at++) {
+    uint32_t device = own->devices[at];
+    *sums++ = (uint64_t)engine->balance[device].bytes;
+    if (engine->overlap == NULL) continue;
+    for (uint32_t category = 0; category < PL_CATEGORY_COUNT; category++)
+      *sums++ = (uint64_t)engine->overlap->extra[(size_t)device * PL_CATEGORY_COUNT + category];
+    *sums++ = (uint64_t)engine->overlap->waiting[device];
+  }
+}
+
 /* Peaks begin anew at each mark. */
-static void note_sums(pl_engine *engine, pl_watched *own, pl_watch_sums *sums) {
-  sums->n_events = own->n_events;
+static void write_peaks(pl_engine *engine, pl_watched *own, uint64_t *peak) {
   for (uint32_t at = 0; at < own->n_devices; at++) {
     pl_balance *balance = &engine->balance[own->devices[at]];
     raise(&own->peak[at], balance->peak_bytes);
-    sums->bytes[at] = balance->bytes;
-    sums->peak[at] = balance->peak_bytes;
+    peak[at] = (uint64_t)balance->peak_bytes;
     balance->peak_bytes = balance->bytes;
   }
-  if (engine->overlap == NULL) return;
-  for (uint32_t at = 0; at < own->n_devices; at++) {
-    const pl_ticks *extra = &engine->overlap->extra[(size_t)own->devices[at] * PL_CATEGORY_COUNT];
-    memcpy(&sums->extra[(size_t)at * PL_CATEGORY_COUNT], extra, PL_CATEGORY_COUNT * sizeof *extra);
-    sums->waiting[at] = engine->overlap->waiting[own->devices[at]];
-  }
+}
+
+/* False: no memory. */
+static bool note_sums(pl_engine *engine, pl_watched *own, pl_watch_mark *mark) {
+  pl_watch *watch = engine->watch;
+  write_sums(engine, own, watch->sums);
+  write_peaks(engine, own, watch->peak);
+  return pl_packed_fill(&mark->sums, watch->sums, n_sums(engine, own->n_devices), engine->arena) &&
+         pl_packed_fill(&mark->peak, watch->peak, own->n_devices, engine->arena);
 }
 
 /* ---- recurrences ---- */
@@ -139,38 +150,48 @@ static pl_watch_mark *mark_of(const pl_watched *own, uint32_t number) {
   return &own->marks[number % own->n_marks];
 }
 
-static int64_t peak_between(const pl_watched *own, const pl_watch_mark *before, const pl_watch_mark *mark,
-                            uint32_t device) {
-  int64_t peak = before->sums.bytes[device];
-  for (uint32_t number = before->number + 1; number <= mark->number; number++)
-    if (mark_of(own, number)->noted == number) raise(&peak, mark_of(own, number)->sums.peak[device]);
-  return peak;
+/* By device: the most that was held from `before` on, until now, into watch->peak. */
+static void find_peaks(const pl_engine *engine, const pl_watched *own, uint32_t before, uint32_t mark) {
+  const pl_watch *watch = engine->watch;
+  size_t per_device = n_sums(engine, 1) - 1;
+  for (uint32_t at = 0; at < own->n_devices; at++)
+    watch->peak[at] = watch->sums_before[1 + at * per_device];
+  for (uint32_t number = before + 1; number <= mark; number++) {
+    if (mark_of(own, number)->noted != number) continue;
+    uint64_t *since = watch->sums; /* done with */
+    pl_packed_read(&mark_of(own, number)->peak, since, own->n_devices);
+    for (uint32_t at = 0; at < own->n_devices; at++)
+      if ((int64_t)since[at] > (int64_t)watch->peak[at]) watch->peak[at] = since[at];
+  }
 }
 
-/* What the time between two marks adds, `times` times. Of the repetitions the first or the last holds the most. */
+/* What the time since `before` has added, `times` times. Of the repetitions the first or the last holds the most. */
 static void repeat_sums(pl_engine *engine, pl_watched *own, const pl_watch_mark *before, const pl_watch_mark *mark,
                         uint64_t times) {
-  uint64_t n_events = (mark->sums.n_events - before->sums.n_events) * times;
+  const pl_watch *watch = engine->watch;
+  const uint64_t *past = watch->sums_before;
+  pl_packed_read(&before->sums, watch->sums_before, n_sums(engine, own->n_devices));
+  find_peaks(engine, own, before->number, mark->number);
+  uint64_t n_events = (own->n_events - *past++) * times;
   own->n_events += n_events;
   engine->n_events += n_events;
   for (uint32_t at = 0; at < own->n_devices; at++) {
-    uint32_t device = own->devices[at];
-    int64_t more = (mark->sums.bytes[at] - before->sums.bytes[at]) * (int64_t)times;
-    raise(&own->peak[at], peak_between(own, before, mark, at) + more);
-    engine->balance[device].bytes += more;
-    engine->balance[device].peak_bytes += more;
+    pl_balance *balance = &engine->balance[own->devices[at]];
+    int64_t more = (balance->bytes - (int64_t)*past++) * (int64_t)times;
+    raise(&own->peak[at], (int64_t)watch->peak[at] + more);
+    balance->bytes += more;
+    balance->peak_bytes += more;
     if (engine->overlap == NULL) continue;
-    pl_ticks *extra = &engine->overlap->extra[(size_t)device * PL_CATEGORY_COUNT];
-    size_t first = (size_t)at * PL_CATEGORY_COUNT;
-    for (size_t category = 0; category < PL_CATEGORY_COUNT; category++)
-      extra[category] += (mark->sums.extra[first + category] - before->sums.extra[first + category]) * (pl_ticks)times;
-    engine->overlap->waiting[device] += (mark->sums.waiting[at] - before->sums.waiting[at]) * (pl_ticks)times;
+    pl_ticks *extra = &engine->overlap->extra[(size_t)own->devices[at] * PL_CATEGORY_COUNT];
+    for (uint32_t category = 0; category < PL_CATEGORY_COUNT; category++)
+      extra[category] += (extra[category] - (pl_ticks)*past++) * (pl_ticks)times;
+    pl_ticks *waiting = &engine->overlap->waiting[own->devices[at]];
+    *waiting += (*waiting - (pl_ticks)*past++) * (pl_ticks)times;
   }
 }
 
 static bool same_state(const pl_watch_mark *a, const pl_watch_mark *b) {
-  return a->digest == b->digest && a->state.n == b->state.n &&
-         memcmp(a->state.words, b->state.words, a->state.n * sizeof *a->state.words) == 0;
+  return a->digest == b->digest && pl_packed_same(&a->state, &b->state);
 }
 
 /* Leaps from the nearest mark before that has the same state and goes into the periods wanted in whole numbers. If
@@ -186,7 +207,7 @@ static void compare(pl_engine *engine, uint32_t island, const pl_watch_mark *mar
     if (n_more == 0 || n_more % distance != 0) continue;
     own->distance[own->phase] = distance;
     const pl_island_leap leap = {.from = before->now, .to = mark->now, .times = n_more / distance};
-    if (pl_watch_leap(engine, island, distance, &mark->state, &leap))
+    if (pl_watch_leap(engine, island, distance, &engine->watch->state, &leap))
       repeat_sums(engine, own, before, mark, leap.times);
     return;
   }
@@ -194,32 +215,34 @@ static void compare(pl_engine *engine, uint32_t island, const pl_watch_mark *mar
   if (nearest != 0 && (*found == 0 || n_more % *found != 0)) *found = nearest;
 }
 
-static void note_mark(pl_engine *engine, uint32_t island, uint32_t number, pl_ticks now) {
+static void write_state(pl_engine *engine, uint32_t island, uint32_t number, pl_ticks now) {
   pl_watch *watch = engine->watch;
-  pl_watched *own = &watch->watched[island];
+  int phase = watch->watched[island].phase;
+  pl_run_state *state = &watch->state;
+  state->lanes = &watch->lanes;
+  state->island_of = watch->islands.of_task;
+  state->island = island;
+  state->phase = phase;
+  state->shift = number * watch->lanes.period[phase];
+  state->now = now;
+  state->left_out = engine->options.left_out;
+  state->arena = engine->arena;
+  pl_watch_write_state(engine, state);
+}
+
+static void note_mark(pl_engine *engine, uint32_t island, uint32_t number, pl_ticks now) {
+  pl_watched *own = &engine->watch->watched[island];
+  const pl_run_state *state = &engine->watch->state;
   pl_watch_mark *mark = mark_of(own, number);
-  mark->state.lanes = &watch->lanes;
-  mark->state.island_of = watch->islands.of_task;
-  mark->state.island = island;
-  mark->state.phase = own->phase;
-  mark->state.shift = number * watch->lanes.period[own->phase];
-  mark->state.now = now;
-  mark->state.left_out = engine->options.left_out;
-  mark->state.arena = engine->arena;
-  mark->number = PL_NONE;
-  if (mark->sums.bytes == NULL && !take_sums(engine, own, &mark->sums)) return;
+  mark->number = mark->noted = PL_NONE;
   if (engine->overlap != NULL) pl_overlap_catch_up(engine, now);
-  pl_watch_write_state(engine, &mark->state);
-  note_sums(engine, own, &mark->sums);
+  if (!note_sums(engine, own, mark)) return;
   mark->noted = number;
   mark->now = now;
-  if (mark->state.outside) {
-    mark->digest = 0;
-    mark->state.n = 0;
-    return;
-  }
+  write_state(engine, island, number, now);
+  if (state->outside || !pl_packed_fill(&mark->state, state->words, state->n, engine->arena)) return;
   mark->number = number;
-  mark->digest = pl_hash_bytes(mark->state.words, mark->state.n * sizeof *mark->state.words, 0);
+  mark->digest = pl_hash_bytes(mark->state.bytes, mark->state.n, 0);
   compare(engine, island, mark);
 }
 
