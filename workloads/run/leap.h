@@ -8,8 +8,8 @@
  * for that many more. Under GPipe (and FIFO) faster stages run ahead of the slower ones for as long as there are
  * forwards, so that its lanes drift apart: short attempts look whether each of them by itself is regular, longer ones
  * where that is in doubt, and only one whether the whole run recurs, for longer runs seldom show what short ones do
- * not, and doubling cost as much as playing all. Nor are there more than two attempts where the stages of another
- * schedule run at clearly different paces.
+ * not, and doubling cost as much as playing all. Where the stages of another schedule run at clearly different paces in
+ * two attempts, further ones are much longer, and made only if they are a small share of all.
  */
 #ifndef PL_WORKLOADS_LEAP_H
 #define PL_WORKLOADS_LEAP_H
@@ -25,6 +25,7 @@ typedef struct pl_leap_search {
   bool once;   /* no second attempt but the whole */
   bool lagged; /* in the attempt before lanes were far from one pace */
   pl_round_more round_more;
+  bool patient;     /* such lanes were given longer */
   int32_t fewest;   /* microbatches of the replica that has least */
   int32_t round;    /* microbatches of a period of the schedule */
   int32_t cycle;    /* microbatches after which the run may recur where it does not after a round; 0: not known */
