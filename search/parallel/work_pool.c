@@ -67,9 +67,14 @@ static take_outcome take(pool_state *state, slot **from, uint32_t *offset, uint3
   return outcome;
 }
 
+static size_t kept_bytes(const pool_state *state) {
+  size_t share = PL_WORKERS_KEPT_BYTES / state->pool->n_threads;
+  return share < PL_WORKER_KEPT_BYTES ? share : PL_WORKER_KEPT_BYTES;
+}
+
 static void compute(pool_state *state, slot *from, uint32_t offset, pl_worker *worker) {
   pl_arena_reset(&worker->arena);
-  pl_arena_trim(&worker->arena, PL_WORKER_KEPT_BYTES);
+  pl_arena_trim(&worker->arena, kept_bytes(state));
   state->pool->compute(state->pool->context, from->block.first + offset, worker, &from->rows[offset]);
   omp_set_lock(&state->lock);
   from->n_done++;

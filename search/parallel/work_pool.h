@@ -28,9 +28,10 @@ typedef struct pl_work_block {
   uint32_t first, count; /* candidates first .. first + count - 1 */
 } pl_work_block;
 
-/* Of the memory of a large candidate a thread keeps so much for the next one: with what the caches hold, a rank of four
- * threads stays below 256 MiB. Half as much costs a candidate of the demo's sweep 2 %, in pages that are touched anew. */
-enum { PL_WORKER_KEPT_BYTES = 1 << 24 };
+/* Of the memory of a large candidate a thread keeps so much for the next one, and the threads of a rank together no
+ * more than that: with what the caches hold, a rank of four threads stays below 256 MiB. Half as much costs a candidate
+ * of the demo's sweep 2 %, in pages that are touched anew. */
+enum { PL_WORKER_KEPT_BYTES = 1 << 24, PL_WORKERS_KEPT_BYTES = 1 << 26 };
 
 /* What a thread keeps from one candidate to the next; nothing that a row depends on. */
 typedef struct pl_worker {
