@@ -148,6 +148,11 @@ static pl_arena_chunk *make_chunk(size_t bytes) {
   return chunk;
 }
 
+/* What a chunk that is gone past has left serves large blocks that it has the room for. */
+static void give_rest(pl_arena *arena, pl_arena_chunk *chunk) {
+  pl_arena_give(arena, chunk->bytes + chunk->used, chunk->size - chunk->used);
+}
+
 /* Where it is not simply the next piece of the chunk. */
 static __attribute__((noinline)) void *take_otherwise(pl_arena *arena, size_t size, size_t align) {
   if (arena->fail_after == 0) return fail(arena);
@@ -161,6 +166,7 @@ static __attribute__((noinline)) void *take_otherwise(pl_arena *arena, size_t si
     void *memory = take_from(arena->current, size, align);
     if (memory != NULL) return memory;
     if (arena->current->next == NULL) break;
+    give_rest(arena, arena->current);
     arena->current = arena->current->next;
     arena->current->used = 0;
   }
@@ -168,6 +174,7 @@ static __attribute__((noinline)) void *take_otherwise(pl_arena *arena, size_t si
   pl_arena_chunk *chunk = make_chunk(arena->chunk_bytes > least ? arena->chunk_bytes : least);
   if (chunk == NULL) return fail(arena);
   if (arena->current != NULL) {
+    give_rest(arena, arena->current);
     arena->current->next = chunk;
   } else {
     arena->chunks = chunk;

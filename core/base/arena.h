@@ -1,8 +1,9 @@
 /* Arena: all memory of one simulation.
  *
- * Memory is handed out from chunks and not given back one by one, but for large blocks (`give`); `reset` makes
- * everything reusable for the next candidate without returning chunks to the system, `mark`/`release` frees what was
- * taken since a point (scratch space). An arena belongs to one thread.
+ * Memory is handed out from chunks and not given back one by one, but for large blocks (`give`), which also go to what
+ * chunks have left where a larger one did not fit; `reset` makes everything reusable for the next candidate without
+ * returning chunks to the system, `mark`/`release` frees what was taken since a point (scratch space). An arena belongs
+ * to one thread.
  *
  * A failed allocation returns NULL and sets the sticky `failed` flag; callers in hot loops may check the
  * flag once at the end of a phase. `fail_after` lets tests make the k-th chunk request fail.
@@ -61,7 +62,8 @@ char *pl_arena_printf(pl_arena *arena, const char *format, ...) __attribute__((f
 
 pl_arena_mark pl_arena_mark_here(const pl_arena *arena);
 void pl_arena_release_to(pl_arena *arena, pl_arena_mark mark);
-/* Bytes handed out since the last reset, and bytes held from the system. */
+/* Bytes handed out since the last reset, but for large blocks in what chunks had left, and bytes held from the system.
+ */
 size_t pl_arena_used_bytes(const pl_arena *arena);
 size_t pl_arena_held_bytes(const pl_arena *arena);
 

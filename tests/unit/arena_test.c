@@ -175,6 +175,37 @@ static void given_blocks_are_taken_again(void **state) {
   pl_arena_release(&arena);
 }
 
+/* A block that does not fit goes to the next chunk, and a later one that does to what was left. */
+static void what_a_chunk_has_left_serves_large_blocks(void **state) {
+  (void)state;
+  enum { CHUNK = 1 << 20, LARGE = CHUNK - 1000, REST = CHUNK / 2, SMALL = 1000 };
+  pl_arena arena;
+  pl_arena_init(&arena, CHUNK);
+  unsigned char *first = pl_arena_take(&arena, SMALL, 1);
+  pl_arena_mark mark = pl_arena_mark_here(&arena);
+  for (int round = 0; round < 3; round++) {
+    unsigned char *large = pl_arena_take(&arena, LARGE, 64);
+    size_t held = pl_arena_held_bytes(&arena);
+    unsigned char *rest = pl_arena_take(&arena, REST, 64), *other = pl_arena_take(&arena, REST, 64);
+    assert_true(rest >= first + SMALL && rest + REST <= first + CHUNK);
+    assert_true(other + REST <= first || other >= first + CHUNK); /* there is no room for two */
+    assert_true(large >= first + CHUNK || large + LARGE <= first);
+    assert_int_equal(pl_arena_held_bytes(&arena), held);
+    memset(first, 1, SMALL);
+    memset(large, 2, LARGE);
+    memset(rest, 3, REST);
+    memset(other, 4, REST);
+    for (size_t at = 0; at < SMALL; at++)
+      assert_int_equal(first[at], 1);
+    assert_int_equal(large[0] + large[LARGE - 1], 4);
+    assert_int_equal(rest[0] + rest[REST - 1], 6);
+    pl_arena_release_to(&arena, mark);
+    assert_ptr_equal(pl_arena_take(&arena, SMALL, 1), first + SMALL); /* what was left is taken in order again */
+    pl_arena_release_to(&arena, mark);
+  }
+  pl_arena_release(&arena);
+}
+
 static void zeroed_after_reuse(void **state) {
   (void)state;
   pl_arena arena;
@@ -327,7 +358,8 @@ int main(void) {
       cmocka_unit_test(takes_are_aligned_and_apart),    cmocka_unit_test(content_survives),
       cmocka_unit_test(reset_reuses_what_is_held),      cmocka_unit_test(trim_gives_back_the_peak),
       cmocka_unit_test(what_is_trimmed_is_the_systems), cmocka_unit_test(marks_give_back_scratch_only),
-      cmocka_unit_test(given_blocks_are_taken_again),   cmocka_unit_test(zeroed_after_reuse),
+      cmocka_unit_test(given_blocks_are_taken_again),
+      cmocka_unit_test(what_a_chunk_has_left_serves_large_blocks),   cmocka_unit_test(zeroed_after_reuse),
       cmocka_unit_test(overflow_is_a_failure),          cmocka_unit_test(the_kth_take_fails_for_every_k),
       cmocka_unit_test(texts_are_as_printf_makes_them), cmocka_unit_test(arrays_grow),
       cmocka_unit_test(last_array_grows_in_place),
