@@ -2,7 +2,10 @@
 #include "netmodel/make/platform_writer.h"
 
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "netmodel/make/repeated_text.h"
 
 enum { NODES_WITH_THEIR_LINKS = 32 };
 
@@ -15,52 +18,6 @@ typedef struct writer {
   pl_node_kind kinds[PL_PLAN_PARTS_MAX]; /* of the plan's parts, with the GPUs that are asked for */
   bool sockets;                          /* hosts for CPU sockets */
 } writer;
-
-static const char *const fabric_names[] = {"rail", "fat-tree", "single"};
-
-const char *pl_fabric_name(pl_fabric fabric) {
-  return fabric_names[fabric];
-}
-
-static const char *const sockets_names[] = {"auto", "always", "never"};
-
-const char *pl_sockets_name(pl_sockets sockets) {
-  return sockets_names[sockets];
-}
-
-uint32_t pl_platform_plan_nodes(const pl_platform_plan *plan) {
-  uint32_t n = 0;
-  for (uint32_t p = 0; p < plan->n_parts; p++)
-    n += plan->parts[p].n_nodes;
-  return n;
-}
-
-static uint32_t count_pods(const pl_platform_plan *plan) {
-  return (pl_platform_plan_nodes(plan) + plan->pod_nodes - 1) / plan->pod_nodes;
-}
-
-pl_code pl_platform_plan_check(const pl_platform_plan *plan, pl_error *error) {
-  uint32_t n_nodes = pl_platform_plan_nodes(plan), n_pods = count_pods(plan);
-  if (n_nodes > PL_PLAN_NODES_MAX)
-    return pl_fail(error, PL_BAD_INPUT, "%u nodes: at most %d can be written", n_nodes, PL_PLAN_NODES_MAX);
-  if (n_pods > PL_PLAN_PODS_MAX)
-    return pl_fail(error, PL_BAD_INPUT, "%u nodes in pods of %u are %u pods: at most %d; raise --pod-nodes", n_nodes,
-                   plan->pod_nodes, n_pods, PL_PLAN_PODS_MAX);
-  if (plan->n_parts > 1 && plan->fabric != PL_FABRIC_SINGLE)
-    return pl_fail(error, PL_BAD_INPUT, "--fabric %s wants machines of one kind; take --fabric single for a mixture",
-                   pl_fabric_name(plan->fabric));
-  for (uint32_t p = 0; p < plan->n_parts; p++) {
-    const pl_node_kind *kind = plan->parts[p].kind;
-    if (n_nodes > 1 && kind->n_nics == 0)
-      return pl_fail(error, PL_BAD_INPUT, "%s has no network card: only --nodes 1 can be written", kind->name);
-    if (plan->gpus_per_node > kind->n_gpus)
-      return pl_fail(error, PL_BAD_INPUT, "--gpus-per-node %u: %s has %u GPUs", plan->gpus_per_node, kind->name,
-                     kind->n_gpus);
-  }
-  return PL_OK;
-}
-
-const char *const pl_transport_names[] = {"rdma", "socket", NULL};
 
 /* One interface for all; it is the machine's first NIC. */
 static void share_nic(pl_node_kind *kind) {
@@ -301,6 +258,32 @@ static void write_node(const writer *w, uint32_t node) {
   fputs("</zone>\n", w->out);
 }
 
+typedef void write_one(const writer *w, uint32_t node);
+
+/* Nodes in a row of one kind (and one pod): the first is written, the others are like it. */
+static void write_alike(const writer *w, uint32_t first, uint32_t n, write_one *write) {
+  writer apart = *w;
+  char *text = NULL;
+  size_t size = 0;
+  apart.out = n > 1 ? open_memstream(&text, &size) : NULL;
+  bool written = false;
+  if (apart.out != NULL) {
+    write(&apart, first);
+    written = fclose(apart.out) == 0 && pl_repeated_text_write(text, size, first, n, w->out);
+  }
+  free(text);
+  for (uint32_t i = 0; i < n && !written; i++) /* there is no memory for that, or one node */
+    write(w, first + i);
+}
+
+static void write_nodes(const writer *w, uint32_t first, uint32_t end, write_one *write) {
+  for (uint32_t n; first < end; first += n) {
+    for (n = 1; first + n < end && kind_of_node(w, first + n) == kind_of_node(w, first); n++)
+      continue;
+    write_alike(w, first, n, write);
+  }
+}
+
 static uint32_t pod_first(const writer *w, uint32_t pod) {
   return pod * w->plan->pod_nodes;
 }
@@ -354,8 +337,7 @@ static void write_pod(const writer *w, uint32_t pod) {
   snprintf(crossbar, sizeof crossbar, w->plan->fabric == PL_FABRIC_SINGLE ? "switch" : "p%uxbar", pod);
   fprintf(w->out, "<zone id=\"p%u\" routing=\"Full\">\n", pod);
   write_pod_fabric(w, pod);
-  for (uint32_t node = pod_first(w, pod); node < pod_end(w, pod); node++)
-    write_node(w, node);
+  write_nodes(w, pod_first(w, pod), pod_end(w, pod), write_node);
   write_pod_routes(w, pod, crossbar);
   fputs("</zone>\n", w->out);
 }
@@ -371,8 +353,7 @@ static void write_fabric_zone(const writer *w) {
              "fabric");
   for (uint32_t pod = 0; pod < w->n_pods && w->n_pods > 1 && w->apart; pod++)
     write_pod_links(w, pod);
-  for (uint32_t node = 0; node < w->n_nodes && w->apart; node++)
-    write_wires(w, node);
+  if (w->apart) write_nodes(w, 0, w->n_nodes, write_wires);
   fputs("</zone>\n", w->out);
 }
 
@@ -463,8 +444,11 @@ static void write_header(const writer *w) {
 }
 
 void pl_platform_write(const pl_platform_plan *plan, FILE *stream) {
-  writer w = {
-      .plan = plan, .out = stream, .n_nodes = pl_platform_plan_nodes(plan), .n_pods = count_pods(plan), .n_leaves = 1};
+  writer w = {.plan = plan,
+              .out = stream,
+              .n_nodes = pl_platform_plan_nodes(plan),
+              .n_pods = pl_platform_plan_pods(plan),
+              .n_leaves = 1};
   w.apart = w.n_nodes > NODES_WITH_THEIR_LINKS;
   for (uint32_t p = 0; p < plan->n_parts; p++) {
     w.kinds[p] = *plan->parts[p].kind;
@@ -489,8 +473,7 @@ void pl_platform_write(const pl_platform_plan *plan, FILE *stream) {
             "<zoneRoute src=\"p%u\" dst=\"p%u\" gw_src=\"p%ugw\" gw_dst=\"p%ugw\"><link_ctn id=\"%s\"/></zoneRoute>\n",
             a, b, a, b, top_crossbar(&w));
   } else {
-    for (uint32_t node = 0; node < w.n_nodes; node++)
-      write_node(&w, node);
+    write_nodes(&w, 0, w.n_nodes, write_node);
     write_pod_routes(&w, 0, top_crossbar(&w));
   }
   fputs("</zone>\n</platform>\n", stream);

@@ -82,6 +82,7 @@ typedef struct pl_platform_plan {
 const char *pl_fabric_name(pl_fabric fabric);
 const char *pl_sockets_name(pl_sockets sockets);
 uint32_t pl_platform_plan_nodes(const pl_platform_plan *plan);
+uint32_t pl_platform_plan_pods(const pl_platform_plan *plan);
 
 /* What cannot be written: a rail fabric over different machines, more GPUs per node than a machine has, too many pods
  * ... PL_BAD_INPUT. */
