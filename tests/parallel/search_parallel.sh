@@ -15,7 +15,7 @@ job=(--platform platforms/amp-hetero-cluster.xml --model workloads/models/gpt2-3
 
 # Under a sanitizer, where a run takes ten times as long, what a race needs: more than one thread.
 shapes=(2x2 3x1) trials=(1 2 3 4) budget=120
-case $PACELINE in */asan/* | */tsan/*) shapes=(2x2) trials=() budget=40 ;; esac
+case $PACELINE in */asan/* | */tsan/*) shapes=(2x2) trials=() budget=24 ;; esac
 
 # name ranks threads options ...
 search() {
