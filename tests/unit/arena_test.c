@@ -355,13 +355,19 @@ static void last_array_grows_in_place(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(takes_are_aligned_and_apart),    cmocka_unit_test(content_survives),
-      cmocka_unit_test(reset_reuses_what_is_held),      cmocka_unit_test(trim_gives_back_the_peak),
-      cmocka_unit_test(what_is_trimmed_is_the_systems), cmocka_unit_test(marks_give_back_scratch_only),
+      cmocka_unit_test(takes_are_aligned_and_apart),
+      cmocka_unit_test(content_survives),
+      cmocka_unit_test(reset_reuses_what_is_held),
+      cmocka_unit_test(trim_gives_back_the_peak),
+      cmocka_unit_test(what_is_trimmed_is_the_systems),
+      cmocka_unit_test(marks_give_back_scratch_only),
       cmocka_unit_test(given_blocks_are_taken_again),
-      cmocka_unit_test(what_a_chunk_has_left_serves_large_blocks),   cmocka_unit_test(zeroed_after_reuse),
-      cmocka_unit_test(overflow_is_a_failure),          cmocka_unit_test(the_kth_take_fails_for_every_k),
-      cmocka_unit_test(texts_are_as_printf_makes_them), cmocka_unit_test(arrays_grow),
+      cmocka_unit_test(what_a_chunk_has_left_serves_large_blocks),
+      cmocka_unit_test(zeroed_after_reuse),
+      cmocka_unit_test(overflow_is_a_failure),
+      cmocka_unit_test(the_kth_take_fails_for_every_k),
+      cmocka_unit_test(texts_are_as_printf_makes_them),
+      cmocka_unit_test(arrays_grow),
       cmocka_unit_test(last_array_grows_in_place),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
