@@ -19,7 +19,8 @@ typedef struct pl_arena_chunk {
 /* Lies at the start of the block that it is about. */
 typedef struct pl_arena_spare {
   struct pl_arena_spare *next;
-  size_t size; /* of the block */
+  size_t size;  /* of the block */
+  bool is_rest; /* it is what a chunk had left, and not among the bytes that were handed out */
 } pl_arena_spare;
 
 enum { DEFAULT_CHUNK_BYTES = 1 << 20, SMALLEST_SPARE_BYTES = 1 << 14, HUGE_PAGE_BYTES = 1 << 21 };
@@ -68,6 +69,7 @@ void pl_arena_reset(pl_arena *arena) {
     chunk->used = 0;
   arena->current = arena->chunks;
   arena->spares = NULL;
+  arena->rest_bytes = 0;
   arena->failed = false;
 }
 
@@ -102,12 +104,16 @@ static size_t bytes_to_alignment(const void *memory, size_t align) {
   return (size_t)(-(uintptr_t)memory & (align - 1));
 }
 
-void pl_arena_give(pl_arena *arena, void *memory, size_t size) {
+static void give(pl_arena *arena, void *memory, size_t size, bool is_rest) {
   size_t skipped = bytes_to_alignment(memory, _Alignof(pl_arena_spare));
   if (memory == NULL || size < skipped + SMALLEST_SPARE_BYTES) return;
   pl_arena_spare *spare = (pl_arena_spare *)(void *)((unsigned char *)memory + skipped);
-  *spare = (pl_arena_spare){.next = arena->spares, .size = size - skipped};
+  *spare = (pl_arena_spare){.next = arena->spares, .size = size - skipped, .is_rest = is_rest};
   arena->spares = spare;
+}
+
+void pl_arena_give(pl_arena *arena, void *memory, size_t size) {
+  give(arena, memory, size, false);
 }
 
 /* The first spare block that is large enough; what it has more remains one. */
@@ -118,7 +124,8 @@ static void *take_spare(pl_arena *arena, size_t size, size_t align) {
     unsigned char *end = (unsigned char *)spare + spare->size;
     if (memory > end || size > (size_t)(end - memory)) continue;
     *at = spare->next;
-    pl_arena_give(arena, memory + size, (size_t)(end - memory) - size);
+    if (spare->is_rest) arena->rest_bytes += size;
+    give(arena, memory + size, (size_t)(end - memory) - size, spare->is_rest);
     return memory;
   }
   return NULL;
@@ -150,7 +157,7 @@ static pl_arena_chunk *make_chunk(size_t bytes) {
 
 /* What a chunk that is gone past has left serves large blocks that it has the room for. */
 static void give_rest(pl_arena *arena, pl_arena_chunk *chunk) {
-  pl_arena_give(arena, chunk->bytes + chunk->used, chunk->size - chunk->used);
+  give(arena, chunk->bytes + chunk->used, chunk->size - chunk->used, true);
 }
 
 /* Where it is not simply the next piece of the chunk. */
@@ -304,7 +311,8 @@ char *pl_arena_printf(pl_arena *arena, const char *format, ...) {
 }
 
 pl_arena_mark pl_arena_mark_here(const pl_arena *arena) {
-  return (pl_arena_mark){.chunk = arena->current, .used = arena->current ? arena->current->used : 0};
+  return (pl_arena_mark){
+      .chunk = arena->current, .used = arena->current ? arena->current->used : 0, .rest_bytes = arena->rest_bytes};
 }
 
 void pl_arena_release_to(pl_arena *arena, pl_arena_mark mark) {
@@ -317,10 +325,11 @@ void pl_arena_release_to(pl_arena *arena, pl_arena_mark mark) {
   arena->current = mark.chunk;
   arena->current->used = mark.used;
   arena->spares = NULL;
+  arena->rest_bytes = mark.rest_bytes;
 }
 
 size_t pl_arena_used_bytes(const pl_arena *arena) {
-  size_t used = 0;
+  size_t used = arena->rest_bytes;
   for (const pl_arena_chunk *chunk = arena->chunks; chunk != NULL; chunk = chunk->next) {
     used += chunk->used;
     if (chunk == arena->current) break;

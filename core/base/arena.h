@@ -23,13 +23,14 @@ typedef struct pl_arena {
   struct pl_arena_chunk *current;
   struct pl_arena_spare *spares; /* blocks that were given back, the last one first */
   size_t chunk_bytes;            /* size of the next ordinary chunk */
+  size_t rest_bytes;             /* handed out in what chunks had left that were gone past */
   int64_t fail_after;            /* tests: number of takes that still succeed; negative = no limit */
   bool failed;
 } pl_arena;
 
 typedef struct pl_arena_mark {
   struct pl_arena_chunk *chunk;
-  size_t used;
+  size_t used, rest_bytes;
 } pl_arena_mark;
 
 /* Caller's storage; takes no memory yet. `chunk_bytes` = 0 picks the default (1 MiB). */
@@ -62,8 +63,7 @@ char *pl_arena_printf(pl_arena *arena, const char *format, ...) __attribute__((f
 
 pl_arena_mark pl_arena_mark_here(const pl_arena *arena);
 void pl_arena_release_to(pl_arena *arena, pl_arena_mark mark);
-/* Bytes handed out since the last reset, but for large blocks in what chunks had left, and bytes held from the system.
- */
+/* Bytes handed out since the last reset, and bytes held from the system. */
 size_t pl_arena_used_bytes(const pl_arena *arena);
 size_t pl_arena_held_bytes(const pl_arena *arena);
 

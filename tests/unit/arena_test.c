@@ -185,12 +185,13 @@ static void what_a_chunk_has_left_serves_large_blocks(void **state) {
   pl_arena_mark mark = pl_arena_mark_here(&arena);
   for (int round = 0; round < 3; round++) {
     unsigned char *large = pl_arena_take(&arena, LARGE, 64);
-    size_t held = pl_arena_held_bytes(&arena);
+    size_t held = pl_arena_held_bytes(&arena), used = pl_arena_used_bytes(&arena);
     unsigned char *rest = pl_arena_take(&arena, REST, 64), *other = pl_arena_take(&arena, REST, 64);
     assert_true(rest >= first + SMALL && rest + REST <= first + CHUNK);
     assert_true(other + REST <= first || other >= first + CHUNK); /* there is no room for two */
     assert_true(large >= first + CHUNK || large + LARGE <= first);
     assert_int_equal(pl_arena_held_bytes(&arena), held);
+    assert_in_range(pl_arena_used_bytes(&arena), used + 2 * REST, used + 2 * REST + 128);
     memset(first, 1, SMALL);
     memset(large, 2, LARGE);
     memset(rest, 3, REST);
