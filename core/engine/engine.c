@@ -32,15 +32,15 @@ void pl_sort_tasks(uint32_t *tasks, uint32_t count) {
 
 /* ---- starts ---- */
 
-static inline uint32_t slot_of(pl_engine *engine, uint32_t task) {
-  const pl_task *record = pl_engine_task(engine, task);
+static inline uint32_t slot_of(pl_engine *engine, const pl_task *record) {
   if (record->n_streams > 0) return *pl_task_streams(engine, record);
   return engine->free_slot[--engine->n_free_slots];
 }
 
-void pl_engine_set_timer(pl_engine *engine, uint32_t task, pl_ticks finish) {
+/* Tells the loop when `task` (a work or a delay) is due. */
+static inline void set_timer(pl_engine *engine, const pl_task *record, uint32_t task, pl_ticks finish) {
   if (engine->is_native) {
-    pl_event_heap_put(&engine->heap, slot_of(engine, task), finish, task);
+    pl_event_heap_put(&engine->heap, slot_of(engine, record), finish, task);
   } else {
     engine->host.timer(engine->host_data, task, finish);
   }
@@ -83,8 +83,7 @@ static void give_memory(pl_engine *engine, const pl_task *record) {
     balance_of(engine, record, member)->bytes += effect->net_bytes - effect->peak_bytes;
 }
 
-static uint32_t start_transfer(pl_engine *engine, uint32_t task, pl_ticks now) {
-  const pl_task *record = pl_engine_task(engine, task);
+static uint32_t start_transfer(pl_engine *engine, const pl_task *record, uint32_t task, pl_ticks now) {
   if (!engine->is_native) {
     engine->host.transfer(engine->host_data, now, task, record->index, record->size_bytes);
     return PL_NONE;
@@ -94,25 +93,27 @@ static uint32_t start_transfer(pl_engine *engine, uint32_t task, pl_ticks now) {
 }
 
 void pl_engine_start_task(pl_engine *engine, uint32_t task, pl_ticks now) {
-  const pl_task *record = pl_engine_task(engine, task);
+  const pl_task *record;
   uint32_t network_slot = PL_NONE;
   if (engine->dates == NULL) {
+    record = &engine->tasks[task];
     engine->start[task] = now;
   } else {
     pl_dated *dated = pl_dates_at(engine->dates, task);
+    record = &engine->tasks[dated->row];
     dated->start = now;
     if ((engine->accounted[dated->row] & PL_IS_LISTED) != 0) pl_running_note_listed(engine, task, dated);
   }
   if (engine->is_edge != NULL) engine->keep_is_due |= engine->is_edge[record - engine->tasks] != 0;
   if (record->memory != PL_NONE) take_memory(engine, record);
   if (record->kind == PL_TASK_TRANSFER) {
-    network_slot = start_transfer(engine, task, now);
+    network_slot = start_transfer(engine, record, task, now);
   } else if (record->ticks == 0) {
     engine->instant[engine->n_instant++] = task;
   } else {
-    pl_engine_set_timer(engine, task, pl_later(now, record->ticks));
+    set_timer(engine, record, task, pl_later(now, record->ticks));
   }
-  if (engine->overlap != NULL) pl_overlap_note_start(engine, task, network_slot);
+  if (engine->overlap != NULL) pl_overlap_note_start(engine, record, task, network_slot);
 }
 
 static void start_ready(pl_engine *engine, pl_ticks now) {
@@ -208,8 +209,7 @@ static inline void release_successors(pl_engine *engine, const pl_task *record, 
   }
 }
 
-static inline void complete(pl_engine *engine, uint32_t task, pl_ticks now) {
-  const pl_task *record = pl_engine_task(engine, task);
+static inline void complete(pl_engine *engine, const pl_task *record, uint32_t task, pl_ticks now) {
   if (engine->dates == NULL) {
     engine->finish[task] = now;
   } else {
@@ -223,19 +223,19 @@ static inline void complete(pl_engine *engine, uint32_t task, pl_ticks now) {
   if (record->memory != PL_NONE) give_memory(engine, record);
   if (engine->spans != NULL && record->kind == PL_TASK_WORK && !was_walked(engine, record, task))
     record_parts(engine, task);
-  if (engine->overlap != NULL) pl_overlap_note_finish(engine, task);
+  if (engine->overlap != NULL) pl_overlap_note_finish(engine, record, task);
   if (engine->streams != NULL) pl_ready_streams_free(engine, task);
   release_successors(engine, record, task, now);
 }
 
 /* An event of `task` is due; it may be the end of a part only. */
 static inline void handle(pl_engine *engine, uint32_t task, pl_ticks now) {
-  if (engine->overlap != NULL && pl_engine_task(engine, task)->kind == PL_TASK_WORK &&
-      !pl_overlap_is_over(engine, task, now)) {
+  const pl_task *record = pl_engine_task(engine, task);
+  if (engine->overlap != NULL && record->kind == PL_TASK_WORK && !pl_overlap_is_over(engine, record, task, now)) {
     pl_engine_count_event(engine, task, false);
     return;
   }
-  complete(engine, task, now);
+  complete(engine, record, task, now);
 }
 
 /* The rounds that are left of a tick once the loop's completions are in. */
@@ -399,11 +399,12 @@ static void take_completions(pl_engine *engine, pl_ticks now) {
   engine->network_touched = true;
   for (uint32_t task; (task = engine->network->ops->advance(engine->network, now)) != PL_NONE;) {
     /* A work task on the network: one of its parts. */
-    if (pl_engine_task(engine, task)->kind == PL_TASK_WORK && !pl_overlap_flow_is_over(engine, task, now)) {
+    const pl_task *record = pl_engine_task(engine, task);
+    if (record->kind == PL_TASK_WORK && !pl_overlap_flow_is_over(engine, task, now)) {
       pl_engine_count_event(engine, task, false);
       continue;
     }
-    complete(engine, task, now);
+    complete(engine, record, task, now);
   }
 }
 

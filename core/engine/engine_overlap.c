@@ -101,22 +101,18 @@ static void note_exchange(pl_engine *engine, const pl_task *record, uint32_t tas
   }
 }
 
-void pl_overlap_note_start(pl_engine *engine, uint32_t task, uint32_t network_slot) {
-  uint32_t row = pl_engine_row(engine, task);
-  const pl_task *record = &engine->tasks[row];
-  uint8_t concerns = engine->overlap->concerns[row];
+void pl_overlap_note_start(pl_engine *engine, const pl_task *record, uint32_t task, uint32_t network_slot) {
+  uint8_t concerns = engine->overlap->concerns[record - engine->tasks];
   if ((concerns & PL_CONCERN_WORK) != 0) note_work_start(engine, record, task);
   if ((concerns & PL_CONCERN_GRADIENT) != 0) note_gradient_start(engine, record, task, network_slot);
   if ((concerns & PL_CONCERN_EXCHANGE) != 0) note_exchange(engine, record, task);
   if ((concerns & PL_CONCERN_RIVAL) != 0) note_rival(engine, record, 1);
 }
 
-void pl_overlap_note_finish(pl_engine *engine, uint32_t task) {
-  uint32_t row = pl_engine_row(engine, task);
-  const pl_task *record = &engine->tasks[row];
+void pl_overlap_note_finish(pl_engine *engine, const pl_task *record, uint32_t task) {
   const uint32_t *streams = pl_task_streams(engine, record);
   pl_overlap *overlap = engine->overlap;
-  uint8_t concerns = overlap->concerns[row];
+  uint8_t concerns = overlap->concerns[record - engine->tasks];
   if ((concerns & PL_CONCERN_RIVAL) != 0) note_rival(engine, record, UINT32_MAX);
   if ((concerns & PL_CONCERN_EXCHANGE) != 0) note_exchange(engine, record, PL_NONE);
   if ((concerns & (PL_CONCERN_WORK | PL_CONCERN_GRADIENT)) == 0) return;
@@ -307,8 +303,7 @@ static bool walk_to(pl_engine *engine, const pl_task *record, pl_walker *first, 
   return first->part < first->end_part;
 }
 
-bool pl_overlap_is_over(pl_engine *engine, uint32_t task, pl_ticks now) {
-  const pl_task *record = pl_engine_task(engine, task);
+bool pl_overlap_is_over(pl_engine *engine, const pl_task *record, uint32_t task, pl_ticks now) {
   pl_walker *first = walker_of(engine, record, 0);
   if (first->task != task || !first->walked) return true;
   bool is_over = !walk_to(engine, record, first, now);

@@ -195,10 +195,8 @@ typedef struct pl_charges {
 /* Ascending; for the short lists of one tick. */
 void pl_sort_tasks(uint32_t *tasks, uint32_t count);
 
-/* Tells the loop when `task` (a work or a delay) is due. */
-void pl_engine_set_timer(pl_engine *engine, uint32_t task, pl_ticks finish);
-/* The same for the member of a joint segment that has `stream` (which of a foreign loop is the first: such a loop knows
- * no joint segments). */
+/* Tells the loop when `task`, a work, is due; of a joint segment, for the member that has `stream` (which of a foreign
+ * loop is the first: such a loop knows no joint segments). */
 void pl_engine_set_member_timer(pl_engine *engine, uint32_t task, uint32_t stream, pl_ticks finish);
 /* Forgets the date of the task on `stream`; native loop only. */
 void pl_engine_clear_timer(pl_engine *engine, uint32_t stream);
@@ -232,10 +230,11 @@ static inline void pl_engine_count_event(pl_engine *engine, uint32_t task, bool 
 }
 
 /* ---- engine_overlap.c; all of it needs engine->overlap ---- */
-void pl_overlap_note_start(pl_engine *engine, uint32_t task, uint32_t network_slot);
-void pl_overlap_note_finish(pl_engine *engine, uint32_t task);
+/* `record` is the task's. */
+void pl_overlap_note_start(pl_engine *engine, const pl_task *record, uint32_t task, uint32_t network_slot);
+void pl_overlap_note_finish(pl_engine *engine, const pl_task *record, uint32_t task);
 /* An event of a work task is due. False: only a part of it has ended, and a further date follows when the tick ends. */
-bool pl_overlap_is_over(pl_engine *engine, uint32_t task, pl_ticks now);
+bool pl_overlap_is_over(pl_engine *engine, const pl_task *record, uint32_t task, pl_ticks now);
 /* The network is through with the current part of a work task. False: as above. */
 bool pl_overlap_flow_is_over(pl_engine *engine, uint32_t task, pl_ticks now);
 /* All events of the tick are in: new speeds and new dates. */
