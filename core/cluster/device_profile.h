@@ -132,6 +132,8 @@ typedef struct pl_device_profile {
   const char *architecture;          /* "ampere" */
   double memory_bytes;               /* capacity the driver reports */
   double communicator_bytes;         /* buffers of one communicator of the collective library; 0: not known */
+  double switch_bytes;               /* besides, of one with three GPUs of a node and more, for each of these: what
+                                        reductions in the switch need; 0: none */
   double reserved_bytes;             /* context, libraries, fragmentation: not usable by tensors */
   double bandwidth_Bps;              /* of device memory */
   double peak_flops[PL_DTYPE_COUNT]; /* dense; 0 = the type is not supported in hardware */

@@ -193,6 +193,7 @@ static pl_code read_profile(const pl_document *document, pl_arena *arena, pl_dev
                                       "power",
                                       "programs",
                                       "communicator",
+                                      "switch_buffers",
                                       "spread",
                                       "split_accumulation",
                                       NULL};
@@ -206,6 +207,8 @@ static pl_code read_profile(const pl_document *document, pl_arena *arena, pl_dev
     PL_TRY(pl_profile_quantity(document, root, "reserved", pl_parse_bytes, &profile->reserved_bytes, error));
   if (pl_node_get(root, "communicator") != NULL)
     PL_TRY(pl_profile_quantity(document, root, "communicator", pl_parse_bytes, &profile->communicator_bytes, error));
+  if (pl_node_get(root, "switch_buffers") != NULL)
+    PL_TRY(pl_profile_quantity(document, root, "switch_buffers", pl_parse_bytes, &profile->switch_bytes, error));
   if (profile->reserved_bytes >= profile->memory_bytes)
     return pl_document_fail(document, pl_node_get(root, "reserved"), error, "reserved leaves nothing of memory");
   PL_TRY(pl_profile_positive(document, root, "bandwidth", pl_parse_rate, &profile->bandwidth_Bps, error));

@@ -9,9 +9,9 @@
  * and, described in netmodel/device/device_kernels.h, "attention" and "kernels", in netmodel/device/gemm_profile.h
  * "gemm", in netmodel/device/device_convolutions.h "convolutions", in netmodel/device/device_programs.h "programs".
  *
- * "reserved" (0), "communicator" (0), "provenance", "ops", "attention", "kernels", "gemm", "convolutions" and
- * "programs" may be left out. A key that is not listed is an error: a misspelt efficiency must not silently fall back
- * to a default.
+ * "reserved" (0), "communicator" (0), "switch_buffers" (0), "provenance", "ops", "attention", "kernels", "gemm",
+ * "convolutions" and "programs" may be left out. A key that is not listed is an error: a misspelt efficiency must not
+ * silently fall back to a default.
  */
 #ifndef PL_NETMODEL_DEVICE_PROFILE_H
 #define PL_NETMODEL_DEVICE_PROFILE_H

@@ -14,7 +14,8 @@ static pl_lower_bound find_shortfall(const pl_lower_bounds *bounds) {
     double peak = pl_stage_peak_of(&frame->program, stage, frame->passes_bytes[stage]);
     for (uint32_t p = 0; p < cluster->n_profiles && p < PL_BOUND_PROFILES; p++) {
       if ((frame->layout->profiles[stage] >> p & 1) == 0) continue;
-      double short_by = peak - pl_held_memory_of(&frame->program, stage, &cluster->profiles[p], peak, NULL).usable;
+      double short_by =
+          peak - pl_held_memory_of(cluster, &frame->program, stage, &cluster->profiles[p], peak, NULL).usable;
       if (short_by <= found.shortfall_bytes) continue;
       found.shortfall_bytes = short_by;
       found.stage = stage;

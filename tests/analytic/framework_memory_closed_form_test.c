@@ -111,6 +111,13 @@ static void around_the_tensors(void **state) {
   double without = (double)simulate(&own, &framework, text).device_mem_bytes;
   own.profile.communicator_bytes = 3e8;
   assert_true((double)simulate(&own, &framework, text).device_mem_bytes == without + 6e8);
+  /* and for reductions in the switch: of all four devices and of the four replicas, for each of its four GPUs */
+  own.profile.switch_bytes = 1e7;
+  assert_true((double)simulate(&own, &framework, text).device_mem_bytes == without + 6e8 + 8e7);
+  double pairs = (double)simulate(&own, &framework, "pp=1,dp=2,tmp=2,mbs=1").device_mem_bytes;
+  framework.memory.switch_buffers = false;
+  assert_true((double)simulate(&own, &framework, text).device_mem_bytes == without + 6e8);
+  assert_true(pairs == (double)simulate(&own, &framework, "pp=1,dp=2,tmp=2,mbs=1").device_mem_bytes + 4e7);
   attention_job_release(&own);
 }
 

@@ -35,6 +35,7 @@ static void test_fields(void **state) {
   assert_string_equal(p.architecture, "toy");
   assert_true(p.memory_bytes == 8.0 * 0x1p30 && p.reserved_bytes == 512.0 * 0x1p20);
   assert_true(p.communicator_bytes == 64.0 * 0x1p20);
+  assert_true(p.switch_bytes == 3.0 * 0x1p20);
   assert_true(p.bandwidth_Bps == 400e9);
   assert_true(p.peak_flops[PL_DTYPE_FP32] == 10e12 && p.peak_flops[PL_DTYPE_FP16] == 40e12);
   assert_true(p.peak_flops[PL_DTYPE_BF16] == 0 && p.peak_flops[PL_DTYPE_FP8] == 0);

@@ -89,7 +89,8 @@ static void price_device(const costing *state, pricing *own, int32_t replica, in
   for (int32_t c = 0; c < pl_model_n_classes(state->model) && state->plan == NULL; c++)
     for (int pass = 0; pass < N_PASSES; pass++)
       at_least(&own->block_s[c][pass], share * state->compute_s[p][c][pass]);
-  own->usable_bytes = fmin(own->usable_bytes, pl_held_memory_of(state->program, own->stage, profile, 0, NULL).usable);
+  own->usable_bytes =
+      fmin(own->usable_bytes, pl_held_memory_of(state->cluster, state->program, own->stage, profile, 0, NULL).usable);
   at_least(&own->optimizer_s, pl_optimizer_cost(profile, 1e9, state->state.update_traffic_bytes).time_s / 1e9);
   double kept = pl_program_whole_traffic(state->job, state->strategy);
   if (kept > 0) at_least(&own->kept_s, pl_optimizer_cost(profile, 1e9, kept).time_s / 1e9);

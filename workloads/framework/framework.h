@@ -235,7 +235,9 @@ typedef struct pl_framework {
     double flat_elements;  /* tensors are copied into one of so many elements, to be reduced and to be gathered; 0: no
                               copy */
     double context_bytes;  /* CUDA context, loaded kernels, library workspaces; negative: the profile's `reserved` */
-    double communicator_bytes; /* per communicator that a device belongs to; negative: the profile's `communicator` */
+    double communicator_bytes; /* per communicator that a device belongs to; negative: the profile's `communicator`,
+                                  and its `switch_buffers` */
+    bool switch_buffers;       /* reductions in the switch are not turned off (NCCL_NVLS_ENABLE=0) */
     double workspace_bytes;    /* of libraries, and what the allocator holds whatever the job: inside it */
     double fragmentation;      /* share of the tensors' peak that the allocator holds and cannot use */
   } memory;

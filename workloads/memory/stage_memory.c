@@ -140,33 +140,51 @@ pl_resident_memory pl_resident_memory_of(const pl_program *program, int32_t stag
   return memory;
 }
 
-/* Communicators that a device of the stage belongs to, and the one of all devices. */
-static int32_t communicators_of(const pl_program *program, int32_t stage) {
+void pl_communicators_add(pl_communicators *all, uint32_t in_node) {
+  enum { LEAST = 3 }; /* of a node: NVIDIA/nccl@v2.18.5-1 src/transport/nvls.cc, ncclNvlsInit */
+  all->n++;
+  if (in_node >= LEAST) all->in_switch += (int32_t)in_node;
+}
+
+/* Those of a device of the stage, and the one of all devices. */
+static pl_communicators communicators_of(const pl_cluster *cluster, const pl_program *program, int32_t stage) {
   const pl_strategy *strategy = program->strategy;
-  int32_t n = strategy->pp * pl_strategy_replicas(strategy) * strategy->tmp > 1;
-  for (int kind = 0; kind < PL_FAMILY_KIND_COUNT; kind++)
-    n += program->family_of[stage][kind] != PL_NONE;
-  return n;
+  uint32_t n = (uint32_t)(strategy->pp * pl_strategy_replicas(strategy) * strategy->tmp);
+  uint32_t node = cluster->nodes[cluster->devices[pl_strategy_device(strategy, stage, 0, 0)].node].n_devices;
+  pl_communicators all = {0};
+  if (n > 1) pl_communicators_add(&all, n < node ? n : node);
+  for (int kind = 0; kind < PL_FAMILY_KIND_COUNT; kind++) {
+    uint32_t family = program->family_of[stage][kind];
+    if (family != PL_NONE)
+      pl_communicators_add(&all, pl_program_group_neighbours(cluster, program, &program->families[family]));
+  }
+  return all;
 }
 
-double pl_memory_outside_bytes(const pl_framework *framework, const pl_device_profile *profile, int32_t n) {
+double pl_memory_outside_bytes(const pl_framework *framework, const pl_device_profile *profile, pl_communicators own) {
   double context = framework->memory.context_bytes, each = framework->memory.communicator_bytes;
-  return (context < 0 ? profile->reserved_bytes : context) + n * (each < 0 ? profile->communicator_bytes : each);
+  double held = context < 0 ? profile->reserved_bytes : context;
+  if (each >= 0) return held + own.n * each;
+  held += own.n * profile->communicator_bytes;
+  return framework->memory.switch_buffers ? held + own.in_switch * profile->switch_bytes : held;
 }
 
-static double outside_bytes(const pl_program *program, int32_t stage, const pl_device_profile *profile) {
+static double outside_bytes(const pl_cluster *cluster, const pl_program *program, int32_t stage,
+                            const pl_device_profile *profile) {
   const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
-  return pl_memory_outside_bytes(framework, profile, communicators_of(program, stage));
+  return pl_memory_outside_bytes(framework, profile, communicators_of(cluster, program, stage));
 }
 
-double pl_allocator_limit(const pl_program *program, int32_t stage, const pl_device_profile *profile) {
-  return profile->memory_bytes - outside_bytes(program, stage, profile);
+double pl_allocator_limit(const pl_cluster *cluster, const pl_program *program, int32_t stage,
+                          const pl_device_profile *profile) {
+  return profile->memory_bytes - outside_bytes(cluster, program, stage, profile);
 }
 
-pl_held_memory pl_held_memory_of(const pl_program *program, int32_t stage, const pl_device_profile *profile,
-                                 double peak_bytes, const pl_replayed_memory *replayed) {
+pl_held_memory pl_held_memory_of(const pl_cluster *cluster, const pl_program *program, int32_t stage,
+                                 const pl_device_profile *profile, double peak_bytes,
+                                 const pl_replayed_memory *replayed) {
   const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
-  double outside = outside_bytes(program, stage, profile), stretch = 1 + framework->memory.fragmentation;
+  double outside = outside_bytes(cluster, program, stage, profile), stretch = 1 + framework->memory.fragmentation;
   pl_held_memory held = {.allocator = (peak_bytes + framework->memory.workspace_bytes) * stretch,
                          .usable = (profile->memory_bytes - outside) / stretch - framework->memory.workspace_bytes};
   if (replayed != NULL) {

@@ -29,14 +29,23 @@ typedef struct pl_held_memory {
   double allocator, device, usable; /* bytes */
 } pl_held_memory;
 
+/* The communicators that a device belongs to. */
+typedef struct pl_communicators {
+  int32_t n, in_switch; /* in_switch: GPUs of its own node in those with three of them and more, all together */
+} pl_communicators;
+/* Counts one with so many members in the device's node. */
+void pl_communicators_add(pl_communicators *all, uint32_t in_node);
+
+/* What a device holds outside the allocator: context and libraries, and the buffers of its communicators. */
+double pl_memory_outside_bytes(const pl_framework *framework, const pl_device_profile *profile, pl_communicators own);
+/* What the device has for the allocator: without context and communicators. */
+double pl_allocator_limit(const pl_cluster *cluster, const pl_program *program, int32_t stage,
+                          const pl_device_profile *profile);
 /* `replayed`: what the framework's allocator holds (workloads/memory/stage_replay.h); NULL: the tensors and what the
  * profile adds to them. */
-/* What a device holds outside the allocator: context and libraries, and the buffers of `n` communicators. */
-double pl_memory_outside_bytes(const pl_framework *framework, const pl_device_profile *profile, int32_t n);
-/* What the device has for the allocator: without context and communicators. */
-double pl_allocator_limit(const pl_program *program, int32_t stage, const pl_device_profile *profile);
-pl_held_memory pl_held_memory_of(const pl_program *program, int32_t stage, const pl_device_profile *profile,
-                                 double peak_bytes, const pl_replayed_memory *replayed);
+pl_held_memory pl_held_memory_of(const pl_cluster *cluster, const pl_program *program, int32_t stage,
+                                 const pl_device_profile *profile, double peak_bytes,
+                                 const pl_replayed_memory *replayed);
 
 /* What a block's pass does to the activations on its device, as a memory effect. */
 pl_memory_effect pl_block_effect(const pl_block_program *block, pl_block_pass pass);

@@ -174,6 +174,9 @@ pl_code pl_program_making_plain(pl_program_making *making);
 void pl_program_outline_again(pl_program_making *making, const pl_strategy *strategy, pl_error *error);
 /* Members of one group of a family, also of an outline: as many as its group_size. O(ranks of a stage). */
 void pl_program_group_members(const pl_program *program, const pl_family *family, int32_t group, uint32_t *members);
+/* Members of a family's first group that are in the node of its first one, also of an outline; of pairs 1. Ranks are
+ * looked at until all of that node were, and no more than a few nodes' worth of them. */
+uint32_t pl_program_group_neighbours(const pl_cluster *cluster, const pl_program *program, const pl_family *family);
 
 /* Whether expert gradients are reduced over other ranks than all others: the experts are spread, or tensor ranks, which
  * split all else, hold the same ones. */

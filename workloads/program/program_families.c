@@ -237,6 +237,25 @@ void pl_program_group_members(const pl_program *program, const pl_family *family
     }
 }
 
+uint32_t pl_program_group_neighbours(const pl_cluster *cluster, const pl_program *program, const pl_family *family) {
+  enum { NODES_MOST = 8 };
+  const pl_strategy *strategy = program->strategy;
+  const pl_rank_strides strides = pl_strategy_rank_strides(strategy);
+  uint32_t n = 0, seen = 0, node = PL_NONE, looked_at = 0;
+  if (is_pair(family->kind)) return 1;
+  for (int32_t r = 0; r < pl_strategy_replicas(strategy); r++)
+    for (int32_t t = 0; t < strategy->tmp; t++) {
+      uint32_t device = pl_strategy_device_of_rank(strategy, pl_rank_at(&strides, family->stage, r, t));
+      if (node == PL_NONE) node = cluster->devices[device].node; /* rank (0, 0) is in the first group */
+      bool beside = cluster->devices[device].node == node;
+      n += beside && seat_of(program, family->kind, r, t).group == 0;
+      seen += beside;
+      uint32_t of_node = cluster->nodes[node].n_devices;
+      if (seen == of_node || ++looked_at == NODES_MOST * of_node) return n;
+    }
+  return n;
+}
+
 static pl_code make_family(pl_program_making *state, pl_family_kind kind, int32_t stage) {
   pl_program *program = state->program;
   const pl_strategy *strategy = program->strategy;

@@ -22,11 +22,12 @@ static pl_code weigh(const weighing *own, int32_t stage, const pl_device_profile
                      double *short_bytes) {
   pl_replayed_memory replayed;
   if (own->whole != NULL) {
-    double limit = fmax(pl_allocator_limit(own->whole, stage, profile), 1);
+    double limit = fmax(pl_allocator_limit(own->cluster, own->whole, stage, profile), 1);
     PL_TRY(pl_stage_replay(own->whole, stage, limit, own->scratch, &replayed, own->error));
   }
   *short_bytes =
-      peak - pl_held_memory_of(own->outline, stage, profile, peak, own->whole != NULL ? &replayed : NULL).usable;
+      peak -
+      pl_held_memory_of(own->cluster, own->outline, stage, profile, peak, own->whole != NULL ? &replayed : NULL).usable;
   return PL_OK;
 }
 

@@ -15,7 +15,8 @@ static double limit_of(const pl_simulation *state, int32_t stage) {
   for (uint32_t c = 0; c < state->plan.n_device_classes; c++) {
     const pl_device_class *class = &state->plan.device_classes[c];
     if (class->stage != stage) continue;
-    limit = fmin(limit, pl_allocator_limit(&state->program, stage, pl_cluster_profile(state->cluster, class->device)));
+    limit = fmin(limit, pl_allocator_limit(state->cluster, &state->program, stage,
+                                           pl_cluster_profile(state->cluster, class->device)));
   }
   return fmax(limit, 1); /* a device that is too small for its context has room for nothing */
 }
@@ -54,7 +55,8 @@ static pl_code ahead_bytes(pl_simulation *state, uint32_t index, pl_let_go *let_
 /* What waits in the launch queue stands beside the tensors of the passes, as far as the device has room for it. */
 static pl_code add_ahead(pl_simulation *state, uint32_t index, pl_let_go *let_go, pl_stage_memory *stage) {
   const pl_device_class *class = &state->plan.device_classes[index];
-  double limit = pl_allocator_limit(&state->program, class->stage, pl_cluster_profile(state->cluster, class->device));
+  double limit = pl_allocator_limit(state->cluster, &state->program, class->stage,
+                                    pl_cluster_profile(state->cluster, class->device));
   double bytes;
   if (stage->activations <= 0) return PL_OK; /* the optimizer's step: no pass is under way */
   PL_TRY(ahead_bytes(state, index, let_go, &bytes));
@@ -79,9 +81,9 @@ pl_code pl_simulation_report_memory(pl_simulation *state, pl_simulate_report *re
     const pl_device_class *class = &state->plan.device_classes[c];
     pl_resident_memory resident = pl_resident_memory_of(&state->program, class->stage);
     double peak = (double)state->result.peak_bytes[c];
-    pl_held_memory held =
-        pl_held_memory_of(&state->program, class->stage, pl_cluster_profile(state->cluster, class->device), peak,
-                          replayed == NULL ? NULL : &replayed[class->stage]);
+    pl_held_memory held = pl_held_memory_of(state->cluster, &state->program, class->stage,
+                                            pl_cluster_profile(state->cluster, class->device), peak,
+                                            replayed == NULL ? NULL : &replayed[class->stage]);
     double capacity = held.usable;
     pl_stage_memory *stage = &stages[class->stage];
     if (stage->capacity - stage->peak <= capacity - peak) continue;
