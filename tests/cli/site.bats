@@ -332,6 +332,30 @@ END
   refused "'with_runs' must be a list of 3 lists" simulate "${job[@]}" --strategy pp=2,dp=4,tmp=2,mbs=1 --site "$BATS_TEST_TMPDIR/fewer.json"
   jq '.elsewhere.figures.memory.factor = -1' "$SITE" >"$BATS_TEST_TMPDIR/negative.json"
   refused "factor is -1: it must lie between" simulate "${job[@]}" --strategy pp=2,dp=4,tmp=2,mbs=1 --site "$BATS_TEST_TMPDIR/negative.json"
+  jq '.memory.sd = -1' "$SITE" >"$BATS_TEST_TMPDIR/negative.json"
+  refused "sd is -1: it must lie between 0 and 1e+12" simulate "${job[@]}" --strategy pp=2,dp=4,tmp=2,mbs=1 --site "$BATS_TEST_TMPDIR/negative.json"
   echo '{}' >"$BATS_TEST_TMPDIR/empty.json"
   refused "empty.json:1:1" simulate "${job[@]}" --strategy pp=2,dp=4,tmp=2,mbs=1 --site "$BATS_TEST_TMPDIR/empty.json"
+}
+
+# beside NAME,... VALUE,... MESSAGE: a row with a model's file and a strategy, and other columns beside them
+beside() {
+  printf 'model_file,strategy,seq_len,gbs,gpu,n_gpus,precision,step_time_s%s\ngpt2-345m,"%s",1024,32,T4,16,fp16,1.2%s\n' "$1" "$strategy" "$2" >"$BATS_TEST_TMPDIR/beside.csv"
+  refused "beside.csv:2: $3; no run of" calibrate --runs "$BATS_TEST_TMPDIR/beside.csv" --platform amp-homogeneous
+}
+
+@test "what columns say beside a strategy and a model's file is the same" {
+  local strategy=pp=4,dp=4,tmp=1,mbs=1,schedule=1f1b,recompute=none same=,pp,mbs,schedule,recompute,n_layers,hidden,vocab
+  printf 'model_file,strategy,seq_len,gbs,gpu,n_gpus,precision,step_time_s%s\ngpt2-345m,"%s",1024,32,T4,16,fp16,1.2%s\n' $same $strategy ,4,1,1f1b,none,24,1024,50257 >"$BATS_TEST_TMPDIR/same.csv"
+  run -0 --separate-stderr "$PACELINE" calibrate --runs "$BATS_TEST_TMPDIR/same.csv" --platform amp-homogeneous
+  beside ,pp ,2 "column 'pp': 2, and 'strategy' has pp=4; leave one empty"
+  beside ,cp ,2 "column 'cp': 2, and 'strategy' has cp=1; leave one empty"
+  beside ,zero_stage ,3 "column 'zero_stage': 3, and 'strategy' has zero=0; leave one empty"
+  beside ,schedule ,gpipe "column 'schedule': 'gpipe', and 'strategy' has 1f1b; leave the column empty"
+  beside ,recompute ,full "column 'recompute': 'full', and 'strategy' has none; leave the column empty"
+  beside ,assign ,uniform "column 'assign': 'uniform', and 'strategy' has boundaries of its own, or a recipe; leave the column empty"
+  beside ,n_layers ,25 "column 'n_layers': 25, and 'model_file' has 24; leave the column empty"
+  strategy=pp=-4,dp=-4,mbs=1 beside "" "" "strategy: pp: -4 is out of range: 1 to 16777216"
+  strategy=pp=99999999999999999999,mbs=1 beside "" "" "strategy: pp: 99999999999999999999 is out of range: 1 to 16777216"
+  strategy='' beside "" "" "column 'strategy': is empty, and there is no column 'tp'"
 }

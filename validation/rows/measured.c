@@ -1,6 +1,7 @@
 /* See validation/rows/measured.h. */
 #include "validation/rows/measured.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stddef.h>
@@ -230,30 +231,32 @@ static pl_code read_field(const pl_csv *csv, uint32_t row, const field *f, const
   return isnan(*number) ? read_number(csv, row, columns[1], number, error) : PL_OK;
 }
 
-/* What a strategy says of degrees, where columns are left empty; what they say otherwise is a defect. */
-static pl_code spread_strategy(pl_measured_row *row, pl_arena *arena, pl_error *error) {
+/* What a strategy says of degrees, where columns are left empty. */
+static void spread_strategy(pl_measured_row *row) {
   const struct {
-    const char *key, *column;
+    const char *key;
     int64_t *count, absent;
-  } counts[] = {{"pp", "pp", &row->pp, 0},    {"dp", "dp", &row->dp, 0},
-                {"tmp", "tp", &row->tp, 0},   {"cp", "cp", &row->cp, 0},
-                {"ep", "ep", &row->ep, 0},    {"vpp", "vpp", &row->vpp, 0},
-                {"mbs", "mbs", &row->mbs, 0}, {"zero", "zero_stage", &row->zero_stage, -1},
-                {"sp", "sp", &row->sp, -1}};
+  } counts[] = {{"pp", &row->pp, 0},  {"dp", &row->dp, 0},           {"tmp", &row->tp, 0},  {"cp", &row->cp, 0},
+                {"ep", &row->ep, 0},  {"etp", &row->etp, 0},         {"vpp", &row->vpp, 0}, {"mbs", &row->mbs, 0},
+                {"sp", &row->sp, -1}, {"zero", &row->zero_stage, -1}};
   for (const char *at = row->strategy; *at != '\0'; at += strcspn(at, ",") + (at[strcspn(at, ",")] == ',')) {
     size_t length = strcspn(at, "=,");
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
       if (strlen(counts[i].key) != length || strncmp(at, counts[i].key, length) != 0 || at[length] != '=') continue;
       char *end;
+      errno = 0;
       long long value = strtoll(at + length + 1, &end, 10);
-      if (*end != ',' && *end != '\0') continue; /* which reading the strategy will say */
-      if (*counts[i].count != counts[i].absent && *counts[i].count != value && row->defect == NULL)
-        row->defect = pl_arena_printf(arena, "column '%s': %" PRId64 ", and 'strategy' has %s=%lld; leave one empty",
-                                      counts[i].column, *counts[i].count, counts[i].key, value);
+      if (errno != 0 || (*end != ',' && *end != '\0')) continue; /* which reading the strategy will say */
       if (*counts[i].count == counts[i].absent) *counts[i].count = value;
     }
   }
-  return arena->failed ? pl_fail_memory(error, row->file) : PL_OK;
+}
+
+/* A table may have the column instead of those of degrees, but not for some of its rows alone. */
+static void miss_strategy(pl_measured_row *row) {
+  if (row->strategy[0] != '\0' || row->program[0] != '\0' || row->defect != NULL) return;
+  if (!pl_measured_has_column(row, "strategy") || pl_measured_has_column(row, "tp")) return;
+  row->defect = "column 'strategy': is empty, and there is no column 'tp'";
 }
 
 /* Keeps what is wrong with the first bad cell of a row, without the file and the line. */
@@ -295,7 +298,8 @@ pl_code pl_measured_read(const pl_csv *csv, pl_arena *arena, pl_measured *measur
     measured->rows[row].line = csv->lines[row];
     measured->rows[row].table = measured;
     if (measured->rows[row].model[0] == '\0') measured->rows[row].model = measured->rows[row].model_file;
-    PL_TRY(spread_strategy(&measured->rows[row], arena, error));
+    spread_strategy(&measured->rows[row]);
+    miss_strategy(&measured->rows[row]);
   }
   return list_ignored(csv, measured->columns, arena, &measured->ignored, error);
 }

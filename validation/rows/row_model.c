@@ -333,6 +333,25 @@ const char *pl_row_beside(const pl_measured_row *row, const char *path, pl_arena
   return there == NULL || access(there, F_OK) == 0 ? there : path;
 }
 
+/* What other columns say beside a file is the same. */
+static pl_code check_beside(const pl_measured_row *row, const pl_model *model, pl_error *error) {
+  const struct {
+    const char *column;
+    int64_t stated, value;
+  } counts[] = {{"n_layers", row->n_layers, model->n_layers},
+                {"hidden", row->hidden, model->width.hidden},
+                {"ffn_hidden", row->ffn_hidden, model->width.ffn_hidden},
+                {"n_heads", row->n_heads, model->attention.n_heads},
+                {"n_kv_heads", row->n_kv_heads, model->attention.n_kv_heads},
+                {"vocab", row->vocab, model->width.vocab}};
+  for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+    if (counts[i].stated != 0 && counts[i].stated != counts[i].value)
+      return pl_fail(error, PL_UNSUPPORTED,
+                     "column '%s': %" PRId64 ", and 'model_file' has %" PRId64 "; leave the column empty",
+                     counts[i].column, counts[i].stated, counts[i].value);
+  return PL_OK;
+}
+
 static pl_code take_file(const pl_measured_row *row, pl_arena *arena, pl_model *model, pl_error *error) {
   const char *path = pl_row_beside(row, row->model_file, arena);
   if (path == NULL) return pl_fail_memory(error, "the models");
@@ -342,7 +361,7 @@ static pl_code take_file(const pl_measured_row *row, pl_arena *arena, pl_model *
   if (code == PL_BAD_INPUT || code == PL_IO) return pl_fail(error, PL_UNSUPPORTED, "model_file: %s", why.message);
   if (code != PL_OK) return pl_fail(error, code, "%s", why.message);
   if (row->model[0] != '\0') model->name = row->model;
-  return PL_OK;
+  return check_beside(row, model, error);
 }
 
 pl_code pl_row_model(const pl_measured_row *row, const pl_row_habits *habits, const pl_csv *known, pl_arena *arena,

@@ -203,16 +203,45 @@ static pl_ep_overlap hidden_tokens(const pl_measured_row *row, const pl_model *m
              : PL_EP_OVERLAP_NONE;
 }
 
+/* What other columns say beside a strategy is the same. */
+static pl_code check_beside(const pl_measured_row *row, const pl_strategy *strategy, pl_error *error) {
+  const struct {
+    const char *column, *key;
+    int64_t stated, absent, value;
+  } counts[] = {
+      {"pp", "pp", row->pp, 0, strategy->pp},     {"dp", "dp", row->dp, 0, strategy->dp},
+      {"tp", "tmp", row->tp, 0, strategy->tmp},   {"cp", "cp", row->cp, 0, strategy->cp},
+      {"ep", "ep", row->ep, 0, strategy->ep},     {"etp", "etp", row->etp, 0, strategy->etp},
+      {"vpp", "vpp", row->vpp, 0, strategy->vpp}, {"mbs", "mbs", row->mbs, 0, strategy->mbs},
+      {"sp", "sp", row->sp, -1, strategy->sp},    {"zero_stage", "zero", row->zero_stage, -1, strategy->zero}};
+  const struct {
+    const char *column, *stated, *value;
+  } words[] = {{"schedule", row->schedule, pl_schedule_names[strategy->schedule]},
+               {"recompute", row->recompute, pl_recompute_names[strategy->recompute]},
+               {"assign", row->assign, "boundaries of its own, or a recipe"}};
+  for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+    if (counts[i].stated != counts[i].absent && counts[i].stated != counts[i].value)
+      return pl_fail(error, PL_UNSUPPORTED,
+                     "column '%s': %" PRId64 ", and 'strategy' has %s=%" PRId64 "; leave one empty", counts[i].column,
+                     counts[i].stated, counts[i].key, counts[i].value);
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    if (words[i].stated[0] != '\0' && strcmp(words[i].stated, words[i].value) != 0)
+      return pl_fail(error, PL_UNSUPPORTED, "column '%s': '%.60s', and 'strategy' has %s; leave the column empty",
+                     words[i].column, words[i].stated, words[i].value);
+  return PL_OK;
+}
+
 /* As --strategy takes it. */
 static pl_code given_strategy(const pl_measured_row *row, const pl_model *model, const pl_job *job, pl_arena *arena,
                               pl_strategy *strategy, pl_error *error) {
   pl_error why = PL_ERROR_INIT;
   pl_code code = pl_strategy_parse(row->strategy, model, arena, strategy, &why);
-  if (code == PL_BAD_INPUT) return pl_fail(error, PL_UNSUPPORTED, "strategy: %s", why.message);
-  if (code != PL_OK) return pl_fail(error, code, "%s", why.message);
-  pl_strategy_adopt(strategy, job);
-  code = pl_strategy_spread(strategy, (uint32_t)row->n_gpus, &why);
-  return code == PL_OK ? PL_OK : pl_fail(error, PL_UNSUPPORTED, "%s", why.message);
+  if (code == PL_OK) {
+    pl_strategy_adopt(strategy, job);
+    code = pl_strategy_spread(strategy, (uint32_t)row->n_gpus, &why);
+  }
+  if (code != PL_OK) return pl_fail(error, code == PL_BAD_INPUT ? PL_UNSUPPORTED : code, "%s", why.message);
+  return check_beside(row, strategy, error);
 }
 
 pl_code pl_row_strategy(const pl_measured_row *row, const pl_row_habits *habits, const pl_model *model,

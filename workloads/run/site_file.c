@@ -13,6 +13,7 @@
 
 static const double FACTOR_MOST = 1e4;     /* beyond that it is no figure but a mistake */
 static const double COVARIANCE_MOST = 1e4; /* likewise, of logarithms */
+static const double MOST_BYTES = 1e12;     /* no GPU has as much */
 
 /* ---- reading ---- */
 
@@ -151,9 +152,9 @@ static pl_code read_site(const pl_document *document, pl_arena *arena, pl_site *
   }
   PL_TRY(pl_profile_object(document, root, "memory", &memory, error));
   PL_TRY(pl_profile_check_keys(document, memory, known_memory, error));
-  PL_TRY(pl_node_number(document, memory, "bytes", &site->memory_bytes, error));
-  PL_TRY(pl_node_number(document, memory, "sd", &site->memory_sd_bytes, error));
-  PL_TRY(pl_node_number(document, memory, "scatter", &site->memory_scatter_bytes, error));
+  PL_TRY(pl_profile_within(document, memory, "bytes", -MOST_BYTES, MOST_BYTES, &site->memory_bytes, error));
+  PL_TRY(pl_profile_within(document, memory, "sd", 0, MOST_BYTES, &site->memory_sd_bytes, error));
+  PL_TRY(pl_profile_within(document, memory, "scatter", 0, MOST_BYTES, &site->memory_scatter_bytes, error));
   if (pl_node_get(memory, "degrees") != NULL)
     PL_TRY(pl_profile_within(document, memory, "degrees", 0.1, 1000, &site->memory_degrees, error));
   return read_elsewhere(document, root, arena, site, error);
