@@ -471,6 +471,13 @@ said() { jq 'del(.run_digest, .n_played_microbatches)' <<<"$1"; }
   run "$PACELINE" program check bad.plir
   [ "$status" -eq 2 ]
   [[ "$output" == *"bad.plir:2:27: 2 is out of range"* ]]
+  printf 'plir 1 kernels "m"\nframework "ideal" overlap=0 tokens=shared overlap=1\n' >bad.plir
+  run "$PACELINE" program check bad.plir
+  [ "$status" -eq 2 ]
+  [[ "$output" == *"bad.plir:2:43: overlap= is said twice"* ]]
+  run --separate-stderr "$PACELINE" simulate --program d.plir --platform dgx-a100 --framework torch-dp
+  [ "$status" -eq 2 ]
+  [[ "$stderr" == "paceline simulate: --framework: 'torch-dp' is not among"* ]]
   printf 'plir 1 kernels "m"\nframework "ideal"\nframework "ideal"\n' >bad.plir
   run "$PACELINE" program check bad.plir
   [ "$status" -eq 2 ]

@@ -28,9 +28,10 @@ static pl_code adopt_another(pl_job_options *options, const pl_ir_module *module
         "program once more under %s",
         module->source, launcher->place.line, launcher->place.column, launcher->name, options->framework_choice,
         options->framework_choice);
+  PL_TRY(pl_job_options_adopt_framework(options, arena, error));
   fprintf(stderr, "paceline %s: %s was written for framework %s; launched as --framework %s does\n", command,
           module->source, launcher->name, options->framework_choice);
-  return pl_job_options_adopt_framework(options, arena, error);
+  return PL_OK;
 }
 
 pl_code pl_program_framework_adopt(pl_job_options *options, const pl_ir_module *module, const char *command,

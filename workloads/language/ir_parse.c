@@ -46,6 +46,8 @@ static pl_code read_launching(pl_ir_reader *reader, pl_ir_launcher *launcher) {
   bool of_tokens = pl_ir_read_sees_word(reader, "tokens");
   if (!of_tokens && !pl_ir_read_sees_word(reader, "overlap"))
     return pl_ir_read_expected(reader, "overlap=0 or 1, tokens=delayed or shared, or the end of the line");
+  if (of_tokens ? launcher->tokens > 0 : launcher->overlap != PL_IR_NONE)
+    return pl_ir_read_fail(reader, reader->token.place, "%s= is said twice", of_tokens ? "tokens" : "overlap");
   PL_TRY(pl_ir_read_next(reader));
   PL_TRY(pl_ir_read_mark(reader, '=', "'='"));
   if (!of_tokens) {
