@@ -10,7 +10,8 @@ bool pl_library_find(const char *library, const char *name, void *function, char
   void *symbol = opened != NULL ? dlsym(opened, name) : NULL;
   if (symbol == NULL) {
     const char *said = dlerror();
-    snprintf(reason, reason_bytes, "%s", said == NULL ? "the library is broken" : said);
+    snprintf(reason, reason_bytes, "%s; it comes with the program: build or install both anew",
+             said == NULL ? "the library is broken" : said);
   }
   /* ISO C has no cast from a pointer to an object to one to a function. */
   memcpy(function, &symbol, sizeof symbol);

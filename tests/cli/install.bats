@@ -90,10 +90,10 @@ away() {
   find moved -name libpaceline_hdf5.so -delete
   find moved -name libpaceline_blas.so -delete
   run -2 --separate-stderr env -i moved/bin/paceline verify --model tiny-gpt2 --gbs 4 --seq 8 --strategy tmp=2,mbs=2
-  [[ $stderr == *"OpenBLAS cannot be used: libpaceline_blas.so: cannot open shared object file: No such file or directory" ]]
+  [[ $stderr == *"OpenBLAS cannot be used: libpaceline_blas.so: cannot open shared object file: No such file or directory; it comes with the program: build or install both anew" ]]
   job=(--platform amp-homogeneous --model gpt2-345m --gbs 32)
   run -2 --separate-stderr env -i moved/bin/paceline sweep "${job[@]}" --pp 4 -o rows.h5
-  [[ $stderr == *"HDF5 cannot be used: libpaceline_hdf5.so: cannot open shared object file: No such file or directory" ]]
+  [[ $stderr == *"HDF5 cannot be used: libpaceline_hdf5.so: cannot open shared object file: No such file or directory; it comes with the program: build or install both anew" ]]
   [[ ! -e rows.h5 ]]
   run -2 --separate-stderr env -i moved/bin/paceline simulate "${job[@]}" --from rows.h5:3
   [[ $stderr == *"HDF5 cannot be used: "* ]]
