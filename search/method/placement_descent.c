@@ -135,7 +135,7 @@ static pl_code descend_from(pl_table_descent *own, pl_ranked_table at, pl_best_t
   bool gains = at.estimate_s < (double)INFINITY;
   while (gains && own->left > 0) {
     gains = false;
-    for (int kind = 0; kind < N_MOVES && !gains; kind++)
+    for (int kind = 0; kind < N_MOVES && !gains && own->left > 0; kind++)
       PL_TRY(try_kind(own, kind, &at, &gains, error));
     if (gains) pl_best_tables_rank(best, at.table, at.estimate_s);
   }
