@@ -62,6 +62,7 @@ void pl_arena_release(pl_arena *arena) {
   free_chunks(arena->chunks);
   arena->chunks = arena->current = NULL;
   arena->spares = NULL;
+  arena->rest_bytes = 0;
 }
 
 void pl_arena_reset(pl_arena *arena) {

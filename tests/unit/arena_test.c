@@ -204,7 +204,10 @@ static void what_a_chunk_has_left_serves_large_blocks(void **state) {
     assert_ptr_equal(pl_arena_take(&arena, SMALL, 1), first + SMALL); /* what was left is taken in order again */
     pl_arena_release_to(&arena, mark);
   }
+  pl_arena_take(&arena, LARGE, 64);
+  pl_arena_take(&arena, REST, 64);
   pl_arena_release(&arena);
+  assert_int_equal(pl_arena_used_bytes(&arena), 0);
 }
 
 static void zeroed_after_reuse(void **state) {
