@@ -249,6 +249,13 @@ END
   fill "$table" 1
   run -0 "$PACELINE" calibrate --runs "$table" --platform amp-homogeneous --framework $framework -o "$BATS_TEST_TMPDIR/site.json"
   [ "$(grep -c 'without the site .* ([+-]0\.0 %)' <<<"$output")" = 3 ] || { echo "$output"; return 1; }
+  # a row with a strategy names its framework as the command does
+  for as in $framework ideal; do
+    sed "s/,$framework,/,$as,/" "$table" >"$BATS_TEST_TMPDIR/named.csv"
+    [ "$(grep -c ",$as," "$BATS_TEST_TMPDIR/named.csv")" = 3 ]
+    "$PACELINE" calibrate --runs "$BATS_TEST_TMPDIR/named.csv" --platform amp-homogeneous >"$BATS_TEST_TMPDIR/named.txt"
+    "$PACELINE" calibrate --runs "$BATS_TEST_TMPDIR/named.csv" --platform amp-homogeneous --framework $as | diff "$BATS_TEST_TMPDIR/named.txt" -
+  done
   # of the platform's GPU, of which the site has runs: nothing is strange
   run -0 "$PACELINE" simulate "${job[@]}" --framework $framework --strategy pp=4,dp=4,tmp=1,mbs=1 --site "$BATS_TEST_TMPDIR/site.json"
   [[ $output == *"of it the site"* && $output != *"not of the site"* ]] || { echo "$output"; return 1; }

@@ -55,8 +55,8 @@ static void say_machines(writer *w) {
 
 /* ---- software ---- */
 
-static void say_software(writer *w, const pl_case_options *options) {
-  if (options->framework == NULL && !pl_row_framework_is_known(w->row))
+static void say_software(writer *w) {
+  if (!w->c->habits.is_named && !pl_row_framework_is_known(w->row))
     say(w, "framework: %s%s%s", w->c->habits.framework, is_blank(w->row->framework) ? "" : " for ", w->row->framework);
   const char *names = w->row->framework;
   bool says_attention = strcasestr(names, "flash") != NULL || strcasestr(names, "attention") != NULL;
@@ -112,14 +112,14 @@ static void say_strategy(writer *w) {
   say_pipeline(w);
 }
 
-pl_code pl_case_assume(pl_case *c, const pl_case_options *options, pl_arena *arena, pl_error *error) {
+pl_code pl_case_assume(pl_case *c, pl_arena *arena, pl_error *error) {
   char *text = NULL;
   size_t size = 0;
   FILE *stream = open_memstream(&text, &size);
   if (stream == NULL) return pl_fail_memory(error, "the assumptions");
   writer w = {.stream = stream, .c = c, .row = c->row};
   say_machines(&w);
-  say_software(&w, options);
+  say_software(&w);
   say_model(&w);
   say_strategy(&w);
   bool written = fclose(stream) == 0;

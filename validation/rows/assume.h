@@ -6,6 +6,6 @@
 #include "validation/rows/case.h"
 
 /* Fills c->assumptions of a case that is expressed. */
-pl_code pl_case_assume(pl_case *c, const pl_case_options *options, pl_arena *arena, pl_error *error);
+pl_code pl_case_assume(pl_case *c, pl_arena *arena, pl_error *error);
 
 #endif

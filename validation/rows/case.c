@@ -122,20 +122,40 @@ typedef struct framework_list {
   uint32_t n;
 } framework_list;
 
-static pl_code find_framework(pl_case *c, const pl_case_options *options, framework_list *list, pl_arena *arena,
-                              pl_error *error) {
-  c->habits = pl_row_habits_of(c->row);
-  if (options->framework != NULL) c->habits.framework = options->framework;
+/* Into the case's own; PL_UNSUPPORTED or PL_BAD_INPUT where there is none of that name. */
+static pl_code load_framework(pl_case *c, const char *name, framework_list *list, pl_arena *arena, pl_error *error) {
   for (uint32_t i = 0; i < list->n; i++)
-    if (strcmp(list->profiles[i].name, c->habits.framework) == 0) {
+    if (strcmp(list->profiles[i].name, name) == 0) {
       c->framework = list->profiles[i];
       return PL_OK;
     }
-  pl_error why = PL_ERROR_INIT;
-  pl_code code = pl_framework_load(c->habits.framework, arena, &c->framework, &why);
-  if (code != PL_OK) return pl_fail(error, code == PL_UNSUPPORTED ? PL_BAD_INPUT : code, "%s", why.message);
+  PL_TRY(pl_framework_load(name, arena, &c->framework, error));
   if (list->n < FRAMEWORKS_MAX) list->profiles[list->n++] = c->framework;
   return PL_OK;
+}
+
+/* Of a row that has a strategy: the profile that its column `framework` names as --framework does. */
+static bool is_named(pl_case *c, framework_list *list, pl_arena *arena) {
+  const pl_measured_row *row = c->row;
+  pl_error none = PL_ERROR_INIT;
+  return row->strategy[0] != '\0' && row->framework[0] != '\0' && strchr(row->framework, '/') == NULL &&
+         load_framework(c, row->framework, list, arena, &none) == PL_OK &&
+         strcmp(c->framework.name, row->framework) == 0;
+}
+
+static pl_code find_framework(pl_case *c, const pl_case_options *options, framework_list *list, pl_arena *arena,
+                              pl_error *error) {
+  c->habits = pl_row_habits_of(c->row);
+  c->habits.is_named = options->framework != NULL;
+  if (options->framework != NULL) {
+    c->habits.framework = options->framework;
+  } else if (is_named(c, list, arena)) {
+    c->habits.framework = c->row->framework;
+    c->habits.is_named = true;
+  }
+  pl_error why = PL_ERROR_INIT;
+  pl_code code = load_framework(c, c->habits.framework, list, arena, &why);
+  return code == PL_OK ? PL_OK : pl_fail(error, code == PL_UNSUPPORTED ? PL_BAD_INPUT : code, "%s", why.message);
 }
 
 static pl_code express(pl_case *c, const pl_csv *known, const pl_case_options *options, framework_list *profiles,
@@ -148,7 +168,7 @@ static pl_code express(pl_case *c, const pl_csv *known, const pl_case_options *o
   PL_TRY(find_framework(c, options, profiles, arena, error));
   PL_TRY(pl_row_check_counts(row, &c->habits, error));
   PL_TRY(pl_row_check_words(row, error));
-  if (options->framework == NULL) pl_row_choose(row, &c->habits, &c->framework);
+  if (!c->habits.is_named) pl_row_choose(row, &c->habits, &c->framework);
   char platform[PL_ROW_PLATFORM_BYTES];
   pl_model *model = PL_TAKE(arena, pl_model, 1);
   if (model == NULL) return pl_fail_memory(error, "the models");
@@ -161,7 +181,7 @@ static pl_code express(pl_case *c, const pl_csv *known, const pl_case_options *o
   PL_TRY(pl_row_job(row, &c->habits, &c->framework, &c->job, error));
   c->job.op_profile = options->op_profile;
   PL_TRY(pl_row_strategy(row, &c->habits, model, &c->job, arena, &c->strategy, error));
-  return pl_case_assume(c, options, arena, error);
+  return pl_case_assume(c, arena, error);
 }
 
 pl_code pl_cases_express(pl_cases *cases, const pl_csv *known_models, const pl_case_options *options, pl_arena *arena,

@@ -29,6 +29,7 @@ typedef enum pl_memory_rank {
  * profile's (workloads/frameworks/). */
 typedef struct pl_row_habits {
   const char *framework;  /* profile, or "ideal" */
+  bool is_named;          /* by --framework, or so by a row with a strategy: no rule changes it */
   bool no_flash;          /* the GPU, or the age of the software, rules out fused attention whatever the profile says */
   bool dropout;           /* ungated models train with it */
   bool sequence_parallel; /* where tp > 1 */
