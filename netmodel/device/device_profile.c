@@ -211,6 +211,12 @@ static pl_code read_profile(const pl_document *document, pl_arena *arena, pl_dev
     PL_TRY(pl_profile_quantity(document, root, "switch_buffers", pl_parse_bytes, &profile->switch_bytes, error));
   if (profile->reserved_bytes >= profile->memory_bytes)
     return pl_document_fail(document, pl_node_get(root, "reserved"), error, "reserved leaves nothing of memory");
+  if (profile->communicator_bytes >= profile->memory_bytes)
+    return pl_document_fail(document, pl_node_get(root, "communicator"), error,
+                            "communicator leaves nothing of memory");
+  if (profile->switch_bytes >= profile->memory_bytes)
+    return pl_document_fail(document, pl_node_get(root, "switch_buffers"), error,
+                            "switch_buffers leaves nothing of memory");
   PL_TRY(pl_profile_positive(document, root, "bandwidth", pl_parse_rate, &profile->bandwidth_Bps, error));
   PL_TRY(read_peaks(document, root, profile, error));
   PL_TRY(read_efficiency(document, root, profile, error));

@@ -90,6 +90,9 @@ static void test_refused(void **state) {
       {"\"8GiB\"", "0", "memory must be more than zero"},
       {"\"8GiB\"", "-1", "memory: -1 is negative"},
       {"512MiB", "9GiB", "reserved leaves nothing of memory"},
+      {"64MiB", "8GiB", "communicator leaves nothing of memory"},
+      {"3MiB", "1e30GiB", "switch_buffers leaves nothing of memory"},
+      {"3MiB", "-1MiB", "switch_buffers: '-1MiB' is not a size"},
       {"400GBps", "400", ""}, /* a bare number in text is in base units */
       {"400GBps", "400GB/s", "toy.json:6:16: bandwidth: '400GB/s' is not a rate"},
       {"{\"fp32\": \"10Tf\", \"fp16\": \"40Tf\"}", "{}", "peak_flops names no data type"},
