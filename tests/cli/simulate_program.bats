@@ -475,6 +475,10 @@ said() { jq 'del(.run_digest, .n_played_microbatches)' <<<"$1"; }
   run "$PACELINE" program check bad.plir
   [ "$status" -eq 2 ]
   [[ "$output" == *"bad.plir:2:43: overlap= is said twice"* ]]
+  printf 'plir 1 kernels "m"\nframework "a\\x1b[31m"\n' >bad.plir
+  run "$PACELINE" program check bad.plir
+  [ "$status" -eq 2 ]
+  [[ "$output" == *"bad.plir:2:11: a framework's name has only what can be printed"* ]]
   run --separate-stderr "$PACELINE" simulate --program d.plir --platform dgx-a100 --framework torch-dp
   [ "$status" -eq 2 ]
   [[ "$stderr" == "paceline simulate: --framework: 'torch-dp' is not among"* ]]

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/base/printable.h"
 #include "workloads/run/launched_program.h"
 
 /* The program's own; of one that cannot be loaded the message has its place in the program. */
@@ -29,8 +30,10 @@ static pl_code adopt_another(pl_job_options *options, const pl_ir_module *module
         module->source, launcher->place.line, launcher->place.column, launcher->name, options->framework_choice,
         options->framework_choice);
   PL_TRY(pl_job_options_adopt_framework(options, arena, error));
-  fprintf(stderr, "paceline %s: %s was written for framework %s; launched as --framework %s does\n", command,
-          module->source, launcher->name, options->framework_choice);
+  const char *source = pl_printable_name(module->source, arena);
+  if (source == NULL) return pl_fail_memory(error, "a name");
+  fprintf(stderr, "paceline %s: %s was written for framework %s; launched as --framework %s does\n", command, source,
+          launcher->name, options->framework_choice);
   return PL_OK;
 }
 

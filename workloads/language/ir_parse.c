@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/printable.h"
 #include "core/system/text_file.h"
 #include "workloads/language/ir_check.h"
 #include "workloads/language/ir_parse.h"
@@ -73,6 +74,8 @@ static pl_code read_launcher(pl_ir_reader *reader) {
   launcher->name = pl_ir_lexer_string(&reader->lexer, &reader->token, reader->arena, reader->error);
   if (launcher->name == NULL) return pl_fail_memory(reader->error, reader->lexer.name);
   if (launcher->name[0] == 0) return pl_ir_read_fail(reader, reader->token.place, "a framework's name is not empty");
+  if (*pl_printable_end(launcher->name) != '\0')
+    return pl_ir_read_fail(reader, reader->token.place, "a framework's name has only what can be printed");
   PL_TRY(pl_ir_read_next(reader));
   while (reader->token.kind == PL_IR_TOKEN_NAME)
     PL_TRY(read_launching(reader, launcher));
