@@ -153,7 +153,7 @@ PYTHON
 @test "how experts lie and are hidden, and what only texts say, is among what differs" {
   job=(--platform dgx-a100 --model tiny-mixtral --gbs 16 --seq 64)
   run -0 "$PACELINE" compare "${job[@]}" pp=1,dp=8,tmp=1,mbs=1,ep=2 pp=1,dp=8,tmp=1,mbs=1,ep=2,ep_overlap=1
-  [[ $output =~ "differs  ep_overlap     0 "\ +"1" ]]
+  [[ $output =~ "differs  ep_overlap     off "\ +"on" ]]
   run -0 "$PACELINE" compare "${job[@]}" pp=1,dp=4,tmp=2,sp=1,mbs=1,ep=2 pp=1,dp=4,tmp=2,sp=1,mbs=1,ep=2,etp=tmp
   [[ $output =~ "differs  etp            1 "\ +"2" ]]
   run -0 "$PACELINE" compare --platform dgx-a100 --model tiny-llama --gbs 32 pp=2,dp=4,tmp=1,mbs=1,schedule=dualpipe-v pp=2,dp=4,tmp=1,mbs=1,schedule=dualpipe
