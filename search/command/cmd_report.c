@@ -65,6 +65,8 @@ typedef struct session {
   FILE *out;
   bool is_left_out[PL_RESULT_N_COLUMNS]; /* of the strategy's columns: no row has anything to say there */
   pl_column_list columns;
+  const int32_t *status;          /* of each row: a sweep that goes on, or was killed, has some that are pending (0) */
+  uint32_t n_computed, n_pending; /* rows; the page has the former */
   pl_report_drawings drawings;
 } session;
 
@@ -145,9 +147,12 @@ static pl_code put_column(session *own, const pl_column_info *column, bool first
   fputs(first ? "\n" : ",\n", own->out);
   put_text(own->out, column->name, SIZE_MAX);
   fputs(":[", own->out);
+  const char *between = "";
   for (uint32_t i = 0; i < pl_results_reader_n_rows(own->reader); i++) {
-    if (i > 0) fputc(',', own->out);
+    if (own->status[i] == 0) continue;
+    fputs(between, own->out);
     put_element(own->out, column, (const char *)values + (size_t)i * column->size);
+    between = ",";
   }
   fputc(']', own->out);
   pl_arena_release_to(&own->arena, mark);
@@ -179,6 +184,17 @@ static pl_code find_used(session *own, pl_error *error) {
     PL_TRY(is_used(own, strategy_keys[k], &used, error));
     own->is_left_out[k] = !used;
   }
+  return PL_OK;
+}
+
+static pl_code find_computed(session *own, pl_error *error) {
+  void *values;
+  PL_TRY(pl_results_reader_column(own->reader, find_column("status"), &own->arena, &values, error));
+  own->status = values;
+  own->n_pending = 0;
+  for (uint32_t i = 0; i < pl_results_reader_n_rows(own->reader); i++)
+    own->n_pending += own->status[i] == 0;
+  own->n_computed = pl_results_reader_n_rows(own->reader) - own->n_pending;
   return PL_OK;
 }
 
@@ -269,6 +285,7 @@ static pl_code put_data(session *own, pl_error *error) {
   const char *command = pl_results_reader_command(own->reader, &own->arena);
   own->columns = pl_results_reader_columns(own->reader);
   PL_TRY(find_used(own, error));
+  PL_TRY(find_computed(own, error));
   fputs("{", own->out);
   put_origin(own, command != NULL ? command : "");
   fputs("\"drawings\":{\"pipeline\":", own->out);
@@ -278,7 +295,7 @@ static pl_code put_data(session *own, pl_error *error) {
   fputs("},\n", own->out);
   put_keys(own, "keys");
   put_keys(own, "strategy_keys");
-  fprintf(own->out, "\"n_rows\":%u,\n\"columns\":{", pl_results_reader_n_rows(own->reader));
+  fprintf(own->out, "\"n_rows\":%u,\n\"n_pending\":%u,\n\"columns\":{", own->n_computed, own->n_pending);
   for (int k = 0; measured[k] != NULL; k++)
     PL_TRY(put_column(own, find_column(measured[k]), k == 0, error));
   for (int k = 0; strategy_keys[k] != NULL; k++)

@@ -44,6 +44,35 @@ assert "default-src 'none'" in page and 'name="viewport"' in page
 PYTHON
 }
 
+@test "of a sweep that was killed the page has what is computed, and says how much is not" {
+  /usr/bin/python3 -c 'import h5py' || skip "no h5py"
+  cp sweep.h5 half.h5
+  /usr/bin/python3 - <<'PYTHON'
+import h5py, math
+with h5py.File("half.h5", "r+") as f:
+    for name, column in f.items():
+        if len(column) > 500: column[500:] = math.nan if column.dtype.kind == "f" else b"" if column.dtype.kind == "S" else 0 if name == "status" else -1
+PYTHON
+  "$PACELINE" report half.h5 -o half.html
+  /usr/bin/python3 - <<'PYTHON'
+import json, re
+data = lambda path: json.loads(re.search(r"const data = (\{.*?\});\n", open(path).read(), re.S).group(1))
+whole, half = data("sweep.html"), data("half.html")
+assert whole["n_pending"] == 0 and half["n_rows"] == 500 and half["n_pending"] == whole["n_rows"] - 500
+for name, column in half["columns"].items():
+    assert column == whole["columns"][name][:500], name
+PYTHON
+  command -v chromium >/dev/null || return 0
+  browse 1280 half.html >dom
+  grep -qE '<p[^>]* id="facts">[^<]* of [0-9,]* strategies are not computed yet<' dom
+  grep -qE '500 were simulated, [0-9]+ do not fit or failed; [0-9,]* of [0-9,]* strategies are not computed yet\.' dom
+  browse 1280 sweep.html >dom
+  ! grep -qE 'id="facts">[^<]*not computed|[0-9] do not fit or failed; ' dom
+  "$PACELINE" sweep --platform dgx-a100-16 --model gpt3-175b --gbs 1536 --seq 2048 --pp 8 --tmp 4 --skip-oom -o skipped.h5 --quiet
+  "$PACELINE" report skipped.h5 -o skipped.html
+  browse 1280 skipped.html | grep -qE '>[0-9]+ of [^<]*; ([0-9]+) were simulated, ([0-9]+) do not fit or failed, of which \2 have no times\.<'
+}
+
 @test "what the MFU is a share of: of fp8's peak where products are in fp8" {
   "$PACELINE" sweep --platform dgx-h100:1 --model llama-3.1-8b --fp8 --gbs 16 --seq 2048 --pp 4 --dp 2 --tmp 1 --mbs 1 --schedule 1f1b --zero 0 --recompute none --overlap on -o fp8.h5 --quiet
   "$PACELINE" report fp8.h5 -o fp8.html >said8
