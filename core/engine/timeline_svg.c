@@ -208,6 +208,21 @@ static void put_legend(const pl_timeline_drawing *d, double y) {
   }
 }
 
+/* What is left out between the windows, along the rows and as long as they have room for it. */
+static void put_gap(const pl_timeline_drawing *d) {
+  static const char *const words[] = {"the %" PRId32 " microbatches go on alike", "%" PRId32 " alike", "..."};
+  double middle = pl_timeline_x_of(d, d->first_end) + GAP / 2.0, height = d->diagram->n_rows * d->row_height;
+  char text[64];
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    snprintf(text, sizeof text, words[i], d->diagram->n_microbatches);
+    if ((double)strlen(text) * 6.6 < height + 14) break;
+  }
+  fprintf(d->stream,
+          "<text x=\"%.0f\" y=\"%.0f\" text-anchor=\"middle\" font-size=\"13\" fill=\"#5b6875\" "
+          "transform=\"rotate(-90 %.0f %.0f)\">%s</text>\n",
+          middle + 4, TOP + height / 2, middle + 4, TOP + height / 2, text);
+}
+
 static void put_axis(const pl_timeline_drawing *d, double y) {
   char text[PL_UNIT_TEXT_BYTES];
   const pl_ticks marks[] = {0, d->first_end, d->second_start, d->result->makespan};
@@ -217,12 +232,7 @@ static void put_axis(const pl_timeline_drawing *d, double y) {
     fprintf(d->stream, "<text x=\"%.0f\" y=\"%.0f\" text-anchor=\"%s\">%s</text>\n", x, y + 14,
             i == 0 || i == 2 ? "start" : "end", pl_format_time(pl_ticks_to_s(marks[i]), text));
   }
-  if (!d->has_gap) return;
-  double middle = pl_timeline_x_of(d, d->first_end) + GAP / 2.0, height = d->diagram->n_rows * d->row_height;
-  fprintf(d->stream,
-          "<text x=\"%.0f\" y=\"%.0f\" text-anchor=\"middle\" font-size=\"13\" fill=\"#5b6875\" "
-          "transform=\"rotate(-90 %.0f %.0f)\">the %" PRId32 " microbatches go on alike</text>\n",
-          middle + 4, TOP + height / 2, middle + 4, TOP + height / 2, d->diagram->n_microbatches);
+  if (d->has_gap) put_gap(d);
 }
 
 void pl_timeline_write_svg(FILE *stream, const pl_graph *graph, const pl_engine_result *result,

@@ -45,6 +45,10 @@ PYTHON
   xmllint --noout q.svg
   grep -q recompute q.svg
   [[ $(stat -c %s q.svg) -lt 1000000 ]]
+  # Where rows are few the words along them are, too.
+  "$PACELINE" simulate "${gpt3[@]}" --strategy pp=2,dp=8,tmp=8,mbs=1 --svg r.svg >/dev/null
+  grep -q '>192 alike<' r.svg
+  ! grep -q 'microbatches go on alike' r.svg
 }
 
 @test "--svg: memory over time below, up to the peak that is reported" {
