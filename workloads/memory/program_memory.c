@@ -8,6 +8,7 @@
 #include "workloads/language/ir_alike.h"
 #include "workloads/language/ir_table.h"
 #include "workloads/memory/pass_walk.h"
+#include "workloads/memory/program_communicators.h"
 #include "workloads/memory/stage_memory.h"
 #include "workloads/program/program.h"
 
@@ -329,43 +330,6 @@ static bool run_class(pl_pass_walk *own, const pl_ir_class *class, const pl_ir_c
   return is_taken || note_findings(own, class, &bytes, &found[class - own->module->classes]);
 }
 
-/* Of the mesh's first node the devices that differ from its first one in these axes alone. */
-static uint32_t neighbours_over(const pl_ir_mesh *mesh, uint32_t axes, uint32_t in_node) {
-  uint32_t n = 0;
-  for (uint32_t d = 0; d < in_node; d++) {
-    bool same = true;
-    for (int32_t axis = 0; axis < mesh->n_axes; axis++)
-      same = same && ((axes >> axis & 1) != 0 || pl_ir_mesh_coordinate(mesh, d, axis) == 0);
-    n += same;
-  }
-  return n;
-}
-
-/* Communicators that a device belongs to: one for each set of axes that collectives of the program go over, one with
- * each class that it exchanges messages with, and that of all. */
-static pl_communicators communicators_of(const pl_cluster *cluster, const pl_ir_module *module) {
-  uint32_t known[64], n = 0, devices = pl_ir_mesh_devices(&module->mesh);
-  uint32_t in_node = cluster->n_nodes == 0 ? 0 : cluster->nodes[cluster->devices[0].node].n_devices;
-  if (devices < in_node) in_node = devices;
-  pl_communicators all = {0};
-  for (int32_t f = 0; f < module->n_functions; f++)
-    for (int32_t i = 0; i < module->functions[f]->n_ops; i++) {
-      const pl_ir_op *op = &module->functions[f]->ops[i];
-      uint32_t axes = 0, k = 0;
-      if (pl_ir_row_at(op->row)->effect != PL_IR_COLLECTIVE || is(op, "cut")) continue;
-      for (int32_t axis = 0; axis < module->mesh.n_axes; axis++)
-        if (pl_ir_op_has_name(op, "over", module->mesh.axes[axis].name)) axes |= 1u << axis;
-      while (k < n && known[k] != axes)
-        k++;
-      if (k == n && n < 64) known[n++] = axes;
-    }
-  for (uint32_t k = 0; k < n; k++)
-    pl_communicators_add(&all, neighbours_over(&module->mesh, known[k], in_node));
-  if (module->n_classes > 1) pl_communicators_add(&all, 1);
-  if (devices > 1) pl_communicators_add(&all, in_node);
-  return all;
-}
-
 static double capacity_of(const pl_pass_walk *own, const pl_cluster *cluster, const pl_ir_class *class,
                           pl_communicators communicators) {
   double least = HUGE_VAL;
@@ -465,13 +429,14 @@ static pl_code take(const pl_cluster *cluster, const pl_ir_module *module, const
   own.is_counted = PL_TAKE(&scratch, bool, module->n_functions + 1);
   const int32_t *likes = pl_ir_alike_take(module, &scratch);
   findings *found = PL_TAKE(&scratch, findings, module->n_classes + 1);
-  pl_communicators communicators = communicators_of(cluster, module);
-  bool fits = own.outlooks != NULL && own.is_counted != NULL && likes != NULL && found != NULL;
+  const pl_communicators *communicators =
+      likes != NULL ? pl_program_communicators_take(cluster, module, likes, &scratch) : NULL;
+  bool fits = own.outlooks != NULL && own.is_counted != NULL && communicators != NULL && found != NULL;
   for (int32_t c = 0; fits && c < module->n_classes; c++) {
     own.made = &(*memory)[c];
     own.steps = steps ? PL_TAKE(arena, pl_step_memory, module->classes[c].n_steps + 1) : NULL;
     fits = (!steps || own.steps != NULL) && run_class(&own, &module->classes[c], &module->classes[likes[c]], found);
-    own.made->capacity = capacity_of(&own, cluster, &module->classes[c], communicators);
+    own.made->capacity = capacity_of(&own, cluster, &module->classes[c], communicators[c]);
   }
   pl_arena_release(&own.frames);
   pl_arena_release(&scratch);
