@@ -256,6 +256,11 @@ END
     "$PACELINE" calibrate --runs "$BATS_TEST_TMPDIR/named.csv" --platform amp-homogeneous >"$BATS_TEST_TMPDIR/named.txt"
     "$PACELINE" calibrate --runs "$BATS_TEST_TMPDIR/named.csv" --platform amp-homogeneous --framework $as | diff "$BATS_TEST_TMPDIR/named.txt" -
   done
+  run -0 "$PACELINE" validate "$table" --platform amp-homogeneous --site "$BATS_TEST_TMPDIR/site.json"
+  [[ $output == *"site: predicted times are x"* && $output != *"not of the site"* ]] || { echo "$output"; return 1; }
+  sed '3s/megatron-core/torch-ddp/' "$table" >"$BATS_TEST_TMPDIR/strange.csv"
+  run -0 "$PACELINE" validate "$BATS_TEST_TMPDIR/strange.csv" --platform amp-homogeneous --site "$BATS_TEST_TMPDIR/site.json"
+  [[ $output == *$'\nnot of the site: 1 of 3 configurations (software torch-ddp): figures are what sites of one owner share'* ]] || { echo "$output"; return 1; }
   # of the platform's GPU, of which the site has runs: nothing is strange
   run -0 "$PACELINE" simulate "${job[@]}" --framework $framework --strategy pp=4,dp=4,tmp=1,mbs=1 --site "$BATS_TEST_TMPDIR/site.json"
   [[ $output == *"of it the site"* && $output != *"not of the site"* ]] || { echo "$output"; return 1; }

@@ -270,6 +270,29 @@ static pl_code validate(session *own, pl_error *error) {
   return PL_OK;
 }
 
+/* Rows of another GPU, other software or precision than the site's, whose figures act there as far as its owner's sites
+ * share them. */
+static void print_strangers(const session *own, const pl_site *site) {
+  char first[PL_STRANGE_TEXT_BYTES] = "", text[PL_STRANGE_TEXT_BYTES];
+  uint32_t n = 0, n_expressed = 0;
+  bool shared = false;
+  for (uint32_t i = 0; i < own->cases.n_cases; i++) {
+    const pl_case *c = &own->cases.cases[i];
+    if (c->reason != NULL) continue;
+    const char *const name[PL_SITE_NAMES] = {c->device.name, pl_framework_or_ideal(c->job.framework)->name,
+                                             pl_configuration_precision(&c->job)};
+    n_expressed++;
+    if (pl_remains_strange(site->remains, name, text)[0] == '\0') continue;
+    shared = pl_site_of(site, name) != site;
+    if (n++ == 0) snprintf(first, sizeof first, "%s", text);
+  }
+  if (n > 0)
+    printf("not of the site: %" PRIu32 " of %" PRIu32 " configurations (%s%s): %s\n", n, n_expressed, first,
+           n > 1 ? ", of the first" : "",
+           shared ? "figures are what sites of one owner share"
+                  : "its figures act all the same (a file of before: calibrate --runs)");
+}
+
 /* By how much what the site's figures leave moved the rows. */
 static void print_remains(const session *own) {
   const pl_site_remains *remains = own->options->run.site != NULL ? own->options->run.site->remains : NULL;
@@ -283,6 +306,7 @@ static void print_remains(const session *own) {
     printf("\nsite: predicted times are x%.3f to x%.3f by what its figures leave at its %" PRIu32
            " run%s, a factor on whole steps and no physics\n",
            low, high, remains->n, remains->n == 1 ? "" : "s");
+  if (remains != NULL && remains->n > 0) print_strangers(own, own->options->run.site);
 }
 
 static void print_written(const validate_options *options) {
