@@ -466,7 +466,7 @@ said() { jq 'del(.run_digest, .n_played_microbatches)' <<<"$1"; }
   sed 's/"torch-ddp"/"torch-dp"/' d.plir >unknown.plir
   run "$PACELINE" simulate --program unknown.plir --platform dgx-a100
   [ "$status" -eq 2 ]
-  [[ "$output" == *"unknown.plir:2:1: --framework: 'torch-dp' is not among"*"did you mean 'torch-ddp'"* ]]
+  [[ "$output" == *"unknown.plir:2:1: framework: 'torch-dp' is not among"*"did you mean 'torch-ddp'"* ]]
   printf 'plir 1 kernels "m"\nframework "ideal" overlap=2\n' >bad.plir
   run "$PACELINE" program check bad.plir
   [ "$status" -eq 2 ]
@@ -486,4 +486,21 @@ said() { jq 'del(.run_digest, .n_played_microbatches)' <<<"$1"; }
   run "$PACELINE" program check bad.plir
   [ "$status" -eq 2 ]
   [[ "$output" == *"bad.plir:3:1: a program says its framework once"* ]]
+}
+
+@test "a list of a program belongs to as many communicators as the stage of its tuple, and has as much memory" {
+  usable_of() { awk '/^memory at the peak/ { on = 1 } on && /iB$|MEMORY$/ && $1 ~ /^(stage)?[0-9]+$/ { sub(/^stage/, "", $1); sub(/  OUT OF MEMORY$/, ""); print $1, $(NF - 1), $NF }'; }
+  while read -r strategy framework; do
+    job=(--model gpt2-345m --gbs 32 --seq 1024 --strategy "$strategy" --framework "$framework")
+    "$PACELINE" program print "${job[@]}" -o "$BATS_TEST_TMPDIR/u.plir" --force
+    "${run_program[@]}" "$BATS_TEST_TMPDIR/u.plir" | usable_of >"$BATS_TEST_TMPDIR/lists"
+    "$PACELINE" simulate --platform platforms/dgx-a100.xml "${job[@]}" | usable_of >"$BATS_TEST_TMPDIR/stages"
+    [[ $(wc -l <"$BATS_TEST_TMPDIR/lists") -ge 1 ]]
+    diff "$BATS_TEST_TMPDIR/lists" "$BATS_TEST_TMPDIR/stages"
+  done <<'END'
+pp=2,dp=2,tmp=2,mbs=2 megatron-core
+pp=4,dp=2,tmp=1,mbs=1 torch-ddp
+pp=4,dp=1,tmp=2,mbs=1,schedule=interleaved,vpp=2 megatron-core
+pp=1,dp=4,tmp=2,mbs=1,zero=1,sp=1 megatron-core
+END
 }

@@ -7,16 +7,18 @@
 #include "core/base/printable.h"
 #include "workloads/run/launched_program.h"
 
-/* The program's own; of one that cannot be loaded the message has its place in the program. */
+/* The program's own; of one that cannot be loaded the message has its place in the program, where no option was given.
+ */
 static pl_code adopt_own(pl_job_options *options, const pl_ir_module *module, pl_arena *arena, pl_error *error) {
   pl_error own = PL_ERROR_INIT;
   const pl_ir_launcher *launcher = &module->launcher;
   options->framework_choice = launcher->name;
   pl_code code = pl_job_options_adopt_framework(options, arena, &own);
-  if (code != PL_OK)
-    return pl_fail(error, code, "%s:%d:%d: %s", module->source, launcher->place.line, launcher->place.column,
-                   own.message);
-  return PL_OK;
+  const char *option = "--framework: ", *said = own.message;
+  if (code == PL_OK) return PL_OK;
+  if (strncmp(said, option, strlen(option)) == 0) said += strlen(option);
+  return pl_fail(error, code, "%s:%d:%d: framework: %s", module->source, launcher->place.line, launcher->place.column,
+                 said);
 }
 
 static pl_code adopt_another(pl_job_options *options, const pl_ir_module *module, const char *command, pl_arena *arena,
