@@ -3,6 +3,7 @@
  * long to show it. */
 #include "search/method/domino.h"
 
+#include "core/base/multiple.h"
 #include "core/base/split_mix.h"
 
 #include <string.h>
@@ -33,19 +34,10 @@ uint64_t pl_domino_draw(uint64_t *state) {
   return pl_split_mix(state);
 }
 
-static uint32_t common_divisor(uint32_t a, uint32_t b) {
-  while (b != 0) {
-    uint32_t rest = a % b;
-    a = b;
-    b = rest;
-  }
-  return a;
-}
-
 pl_domino_mesh pl_domino_mesh_of(const pl_cluster *cluster) {
   uint32_t rows = 0, n = cluster->n_devices;
   for (uint32_t i = 0; i < cluster->n_nodes; i++)
-    rows = common_divisor(cluster->nodes[i].n_devices, rows);
+    rows = (uint32_t)pl_common_divisor(cluster->nodes[i].n_devices, rows);
   if (rows <= 1)
     for (uint32_t side = 1; side * side <= n; side++)
       if (n % side == 0) rows = side;

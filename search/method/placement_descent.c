@@ -43,10 +43,9 @@ static void exchange_rows(const pl_table_descent *own, uint16_t *cells, uint32_t
 
 /* Stages a and b exchange all that they hold. */
 static bool may_exchange_stages(const pl_table_descent *own, pl_placement_table table, move m) {
-  bool differ = false;
-  for (uint32_t p = 0; p < own->pools->n_pools && !differ; p++)
-    differ = held(own, table, m.a, p) != held(own, table, m.b, p);
-  return m.a < m.b && differ;
+  for (uint32_t p = 0; m.a < m.b && p < own->pools->n_pools; p++)
+    if (held(own, table, m.a, p) != held(own, table, m.b, p)) return true;
+  return false;
 }
 
 static void exchange_stages(const pl_table_descent *own, move m, uint16_t *cells) {
@@ -105,10 +104,9 @@ static pl_code try_move(pl_table_descent *own, int kind, move m, pl_ranked_table
   size_t size = (size_t)own->n_stages * own->pools->n_pools;
   if (!moves[kind].may(own, at->table, m)) return PL_OK;
   pl_arena_mark mark = pl_arena_mark_here(own->arena);
-  uint16_t *cells = PL_TAKE(own->arena, uint16_t, size);
+  uint16_t *cells = pl_arena_copy(own->arena, at->table.cells, size * sizeof *cells, _Alignof(uint16_t));
   double estimate_s;
   if (cells == NULL) return pl_fail_memory(error, "the placements");
-  memcpy(cells, at->table.cells, size * sizeof *cells);
   moves[kind].make(own, m, cells);
   own->left--;
   PL_TRY(own->score(own->context, &(pl_placement_table){cells}, &estimate_s, error));

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/multiple.h"
 #include "core/system/processes.h"
 #include "core/system/temporary_folder.h"
 #include "netmodel/collective/topology_cache.h"
@@ -263,14 +264,9 @@ typedef struct plan {
 static double unlike_parts(const pl_case *c) {
   if (c->plan.n_parts == 0 || c->plan.parts[0].kind == NULL) return 1;
   uint32_t node = c->plan.gpus_per_node > 0 ? c->plan.gpus_per_node : c->plan.parts[0].kind->n_gpus;
-  uint32_t stage = pl_strategy_n_ranks(&c->strategy) / (uint32_t)c->strategy.pp, common = node, rest = stage;
+  uint32_t stage = pl_strategy_n_ranks(&c->strategy) / (uint32_t)c->strategy.pp;
   if (node == 0 || stage % node == 0 || node % stage == 0) return 1;
-  while (rest > 0) {
-    uint32_t next = common % rest;
-    common = rest;
-    rest = next;
-  }
-  return (double)node / common;
+  return (double)node / (double)pl_common_divisor(node, stage);
 }
 
 /* What a piece costs is passes, what its platform does, devices; fitted to nothing but the order: a case of a second
@@ -328,12 +324,12 @@ static pl_code simulate_piece(void *context, uint32_t index, pl_error *error) {
   pl_platform *platform;
   PL_TRY(load(&r, some[0], index, &platform, error));
   const pl_site none = {.n_runs = 0}, *site = r.options->site != NULL ? r.options->site : &none;
-  const pl_site *elsewhere = site->elsewhere != NULL ? site->elsewhere : site;
   const pl_cluster *cluster = pl_platform_cluster(platform);
-  views both;
+  views both = {0};
   pl_code code = pl_site_view_take(site, cluster, r.collective_profile, r.arena, &both.own, error);
-  if (code == PL_OK)
-    code = pl_site_view_take(elsewhere, cluster, r.collective_profile, r.arena, &both.elsewhere, error);
+  both.elsewhere = both.own;
+  if (code == PL_OK && site->elsewhere != NULL)
+    code = pl_site_view_take(site->elsewhere, cluster, r.collective_profile, r.arena, &both.elsewhere, error);
   if (code == PL_OK) simulate_all(&r, some, p->n, own->n_threads, own->arenas, &both);
   pl_platform_destroy(platform);
   for (uint32_t i = 0; i < p->n && own->findings != NULL; i++)

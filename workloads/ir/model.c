@@ -2,6 +2,7 @@
  * class builds them, tensor by tensor; buffers (rotary frequencies, causal masks) are not parameters. */
 #include "workloads/ir/model.h"
 
+#include "core/base/multiple.h"
 #include "workloads/ir/chain.h"
 
 pl_block_kind pl_model_class_kind(const pl_model *model, int32_t class_of_blocks) {
@@ -43,14 +44,10 @@ double pl_model_relative_positions(const pl_model *model) {
 }
 
 int32_t pl_model_head_sharers(const pl_model *model, int32_t tmp) {
-  int64_t a = model->attention.n_kv_heads, b = tmp;
-  if (a <= 0 || model->attention.n_heads % tmp != 0) return 1; /* uneven heads are computed as ones with keys each */
-  while (b != 0) {
-    int64_t rest = a % b;
-    a = b;
-    b = rest;
-  }
-  return (int32_t)(tmp / a);
+  int64_t heads = model->attention.n_kv_heads;
+  if (heads <= 0 || model->attention.n_heads % tmp != 0)
+    return 1; /* uneven heads are computed as ones with keys each */
+  return tmp / (int32_t)pl_common_divisor((uint64_t)heads, (uint64_t)tmp);
 }
 
 static double linear(double in, double out, bool bias) {

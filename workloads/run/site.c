@@ -73,12 +73,6 @@ static void slow_down(pl_wiring *wiring, double latency) {
     }
 }
 
-static pl_wiring *copy_wirings(const pl_wiring *wirings, uint32_t n, pl_arena *arena) {
-  pl_wiring *copies = PL_TAKE(arena, pl_wiring, n + 1);
-  if (copies != NULL && n > 0) memcpy(copies, wirings, n * sizeof *copies);
-  return copies;
-}
-
 static pl_code slow_collectives(const pl_site *site, const pl_collective_profile *base, pl_arena *arena,
                                 const pl_collective_profile **collectives, pl_error *error) {
   *collectives = base;
@@ -86,8 +80,8 @@ static pl_code slow_collectives(const pl_site *site, const pl_collective_profile
   double rate = exp(-site->mean[PL_SITE_between_rate]);
   if (base == NULL || (inside == 1 && between == 1 && rate == 1)) return PL_OK;
   pl_collective_profile *own = PL_TAKE(arena, pl_collective_profile, 1);
-  pl_wiring *insides = copy_wirings(base->inside, base->n_inside, arena),
-            *betweens = copy_wirings(base->between, base->n_between, arena);
+  pl_wiring *insides = pl_arena_copy(arena, base->inside, base->n_inside * sizeof *insides, _Alignof(pl_wiring));
+  pl_wiring *betweens = pl_arena_copy(arena, base->between, base->n_between * sizeof *betweens, _Alignof(pl_wiring));
   if (own == NULL || insides == NULL || betweens == NULL) return pl_fail_memory(error, "the site");
   for (uint32_t i = 0; i < base->n_inside; i++)
     slow_down(&insides[i], inside);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/multiple.h"
 #include "workloads/tree/tree_plan.h"
 
 typedef struct filling {
@@ -44,12 +45,7 @@ static void add_split(filling *own, const char *name, const char *inner_name, in
 }
 
 static int32_t greatest_common(int64_t a, int64_t b) {
-  while (b != 0) {
-    int64_t rest = a % b;
-    a = b;
-    b = rest;
-  }
-  return (int32_t)a;
+  return (int32_t)pl_common_divisor((uint64_t)a, (uint64_t)b);
 }
 
 /* Of dp * cp replicas, context ranks innermost, neighbours share one copy of what ZeRO shards. */
