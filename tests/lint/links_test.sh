@@ -1,25 +1,45 @@
 #!/usr/bin/env bash
-# Every file that a README links to or shows is there. Control: a link to nothing is found.
+# Every file that a page (*.md) links to or shows is there, and so is the heading or the name behind a '#'.
+# Control: a link to nothing, a picture of nothing and a heading that is not there are found.
 set -euo pipefail
 cd "${SOURCE_DIR:-$(dirname "$0")/../..}"
 
-# broken README: its links to files that are not there, one per line
+# links PAGE: what it links to or shows, one per line
+links() {
+  { grep -oE '\]\([^)]+\)|<img src="[^"]+"' "$1" || true; } | sed -E 's/^\]\(//; s/\)$//; s/^<img src="//; s/"$//'
+}
+
+# anchors PAGE: what may stand behind a '#': headings as GitHub spells them, and names
+anchors() {
+  sed '/^```/,/^```/d' "$1" | sed -n 's/^##* //p' | tr '[:upper:]' '[:lower:]' | sed 's/[^[:alnum:] _-]//g; s/ /-/g'
+  { grep -oE '<a name="[^"]+"' "$1" || true; } | sed 's/^<a name="//; s/"$//'
+}
+
+# broken PAGE: its links that lead nowhere, one per line
 broken() {
-  local folder=$1 link
-  { grep -oE '\]\([^)#]+[)#]' "$2" || true; } | sed 's/^](//; s/.$//' | while read -r link; do
-    [[ $link == http*://* || -e $folder/$link ]] || echo "$2: $link"
+  local folder link page
+  folder=$(dirname "$1")
+  links "$1" | while read -r link; do
+    [[ $link == http*://* ]] && continue
+    page=$1
+    [[ -z ${link%%#*} ]] || page=$folder/${link%%#*}
+    if [[ ! -e $page ]]; then
+      echo "$1: $link"
+    elif [[ $link == *#* ]]; then
+      anchors "$page" | grep -xF -- "${link#*#}" >/dev/null || echo "$1: $link (no such heading)"
+    fi
   done
 }
 
-n=0 found=
-for readme in README.md */README.md .package/README.md; do
-  found+=$(broken "$(dirname "$readme")" "$readme")
-  n=$((n + 1))
-done
+mapfile -t pages < <(find . -name .git -prune -o -name .build -prune -o -name '*.md' -print | sed 's|^\./||' | LC_ALL=C sort)
+[[ ${#pages[@]} -ge 15 ]] || { echo "only ${#pages[@]} pages were found"; exit 1; }
+found=$(for page in "${pages[@]}"; do broken "$page"; done)
 [[ -z $found ]] || { echo "links to nothing:"; echo "$found"; exit 1; }
 
-control=$(mktemp)
-trap 'rm -f "$control"' EXIT
-echo '[here](README.md) [there](nowhere.md#part) [web](https://simgrid.org)' >"$control"
-[[ $(broken . "$control") == "$control: nowhere.md" ]] || { echo "control: a link to nothing is not found"; exit 1; }
-echo "the links of $n READMEs lead somewhere"
+control=$(mktemp -d)
+trap 'rm -rf "$control"' EXIT
+printf '%s\n' '# One `heading` (two), three' '[a](nowhere.md#part) [b](#one-heading-two-three) [c](#one-heading)' '[d](https://simgrid.org) <img src="none.svg">' >"$control/a.md"
+[[ $(broken "$control/a.md") == "$control/a.md: nowhere.md#part
+$control/a.md: #one-heading (no such heading)
+$control/a.md: none.svg" ]] || { echo "control: a link to nothing is not found, or one to something is"; exit 1; }
+echo "the links of ${#pages[@]} pages lead somewhere"
