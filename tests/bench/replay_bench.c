@@ -1,5 +1,5 @@
 /* One replay of a recorded step of 236,800 ops: 16 ranks whose gradients go around a ring, chunk by chunk, the graph on
- * which dPRO's published replay took 14.7 s (validation/dpro.md).
+ * which dPRO's published replay took 14.7 s (validation/papers/dpro.md).
  *
  * The yardstick is a bare event loop over the same graph: durations, successors, predecessor counts and a heap of
  * (date, task), which is what such replays are made of. Both take turns, so that they see the same machine. */

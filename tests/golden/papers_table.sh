@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# What validation/README.md says of the papers' own tables is what `paceline validate` gives now. To renew it after a change that is meant:
+# What validation/papers/README.md says of the papers' own tables is what `paceline validate` gives now. To renew it after a change that is meant:
 #   tests/golden/papers_table.sh --renew BUILD_DIR
 # Control: a table with one figure changed is noticed.
 set -euo pipefail
 cd "${SOURCE_DIR:-$(dirname "$0")/../..}"
+source tests/golden/blocks.sh.inc
 [[ ${1:-} == --renew ]] && PACELINE=$2/paceline
 end='<!-- end -->'
 scratch=$(mktemp -d)
@@ -55,25 +56,17 @@ mixed() {
   echo '```'
 } >"$scratch/parts/dPRO and DistIR"
 
-between() { sed -n "\\|^$2\$|,\\|^$3\$|p" "$1" | sed '1d;$d'; }
-renew() { # FILE BEGIN END TEXT
-  sed -i -e "\\|^$2\$|,\\|^$3\$|{\\|^$2\$|{p;r $4
-}
-\\|^$3\$|!d}" "$1"
-}
-check() { # FILE BEGIN END TEXT
-  diff -u <(between "$1" "$2" "$3") "$4" || { echo "$1 differs from what paceline validate prints (renew: see $0)"; return 1; }
-}
-
-act=check
-[[ ${1:-} == --renew ]] && act=renew
+act=block_check
+[[ ${1:-} == --renew ]] && act=block_renew
 n=0
 for text in "$scratch"/parts/*; do
   [[ $(wc -l <"$text") -ge 5 ]] || { echo "paceline validate printed no table for: ${text##*/}"; exit 1; }
-  "$act" validation/README.md "<!-- ${text##*/}, of papers -->" "$end" "$text"
+  begin="<!-- ${text##*/}, of papers -->"
+  page=$(block_page validation/papers "$begin")
+  "$act" "$page" "$begin" "$end" "$text"
   n=$((n + 1))
 done
 
 sed '/^with them, no/s/ 52 / 51 /' "$scratch/parts/AMP" >"$scratch/other"
-! check validation/README.md "<!-- AMP, of papers -->" "$end" "$scratch/other" >/dev/null || { echo "control: a changed figure is not noticed"; exit 1; }
+! block_check validation/papers/README.md "<!-- AMP, of papers -->" "$end" "$scratch/other" >/dev/null || { echo "control: a changed figure is not noticed"; exit 1; }
 echo "$n tables are what paceline validate prints"

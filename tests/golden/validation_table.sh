@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# The tables of validation/README.md and the picture are what `paceline validate` gives now, so that no change of a prediction goes unseen; and the top
+# The tables of validation/*.md and the picture are what `paceline validate` gives now, so that no change of a prediction goes unseen; and the top
 # README.md has the headline figures of them. To renew all that after a change that is meant:
 #   tests/golden/validation_table.sh --renew BUILD_DIR
 # Control: a table with one figure changed is noticed.
 set -euo pipefail
 cd "${SOURCE_DIR:-$(dirname "$0")/../..}"
+source tests/golden/blocks.sh.inc
 [[ ${1:-} == --renew ]] && PACELINE=$2/paceline
 end='<!-- end -->'
 begin_excerpt='<!-- headline, from here -->' end_excerpt='<!-- headline, to here -->'
@@ -59,25 +60,14 @@ part measured 'memory ' >"$scratch/parts/memory of measured"
 part memory 'memory ' >"$scratch/parts/memory of memory"
 part calibration 'family ' >"$scratch/parts/families of calibration"
 
-# between FILE BEGIN END: the lines between the marks
-between() { sed -n "\\|^$2\$|,\\|^$3\$|p" "$1" | sed '1d;$d'; }
-
-renew() { # FILE BEGIN END TEXT
-  sed -i -e "\\|^$2\$|,\\|^$3\$|{\\|^$2\$|{p;r $4
-}
-\\|^$3\$|!d}" "$1"
-}
-
-check() { # FILE BEGIN END TEXT
-  diff -u <(between "$1" "$2" "$3") "$4" || { echo "$1 differs from what paceline validate prints (renew: see $0)"; return 1; }
-}
-
-act=check
-[[ ${1:-} == --renew ]] && act=renew
+act=block_check
+[[ ${1:-} == --renew ]] && act=block_renew
 n=0
 for text in "$scratch"/parts/*; do
   [[ $(wc -l <"$text") -ge 4 ]] || { echo "paceline validate printed no table for: ${text##*/}"; exit 1; }
-  "$act" validation/README.md "<!-- ${text##*/}/ -->" "$end" "$text"
+  begin="<!-- ${text##*/}/ -->"
+  page=$(block_page validation "$begin")
+  "$act" "$page" "$begin" "$end" "$text"
   n=$((n + 1))
 done
 
@@ -89,12 +79,12 @@ awk '/^mean over the sources/ { gsub(/[()]/, ""); n = $5; mean = $6; middle = $N
 "$act" README.md "$begin_excerpt" "$end_excerpt" "$scratch/excerpt"
 
 picture=validation/measured_vs_predicted.svg
-if [[ $act == renew ]]; then
+if [[ $act == block_renew ]]; then
   cp "$scratch/picture.svg" "$picture"
 else
   cmp "$picture" "$scratch/picture.svg" || { echo "$picture is not what paceline validate --svg draws (renew: see $0)"; exit 1; }
 fi
 
 sed 's/^bigscience_bloom_a100  *108/bigscience_bloom_a100 107/' "$scratch/parts/families of measured" >"$scratch/other"
-! check validation/README.md "<!-- families of measured/ -->" "$end" "$scratch/other" >/dev/null || { echo "control: a changed figure is not noticed"; exit 1; }
+! block_check validation/README.md "<!-- families of measured/ -->" "$end" "$scratch/other" >/dev/null || { echo "control: a changed figure is not noticed"; exit 1; }
 echo "$n tables are what paceline validate prints"

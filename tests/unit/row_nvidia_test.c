@@ -1,5 +1,5 @@
 /* Words of NVIDIA's world in rows of measurements: models under other names, vocabularies that go without saying,
- * hybrids, overlap that is told in notes, XLA, and BERT's losses (validation/README.md). */
+ * hybrids, overlap that is told in notes, XLA, and BERT's losses (validation/rows/README.md). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

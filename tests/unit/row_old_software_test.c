@@ -1,5 +1,5 @@
 /* What rows of older software are taken for: attention of before PyTorch 2, Hugging Face's dropout, classifications
- * without a language model's head (validation/README.md). */
+ * without a language model's head (validation/rows/README.md). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* Words of PyTorch's world in rows of measurements: types, networks, compiled and eager kernels, ways to recompute,
- * DeepSpeed, Paddle and InternEvo (validation/README.md). */
+ * DeepSpeed, Paddle and InternEvo (validation/rows/README.md). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Rows of measurements become clusters, models, jobs and strategies by the rules of validation/README.md. */
+/* Rows of measurements become clusters, models, jobs and strategies by the rules of validation/rows/README.md. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # How sites differ, and what a few measured runs of one are worth: simulates all tables of validation/measured and of calibration's training runs eight
-# times (minutes), then fits the prior and leaves runs out. Prints the tables of validation/README.md, "Sites"; with --renew writes them there and
+# times (minutes), then fits the prior and leaves runs out. Prints the tables of validation/SITES.md; with --renew writes them there and
 # the prior to workloads/sites.json. --keep uses the simulations of the last time.
 #   [PACELINE=.build/release/paceline] validation/calibration/leave_runs_out.sh [--keep] [--renew]
 set -euo pipefail
@@ -27,4 +27,4 @@ cp "$scratch/sites.json" workloads/sites.json
 { echo '```' && cat "$scratch/tables" && echo '```'; } >"$scratch/block"
 sed -i -e "\\|^<!-- runs left out/ -->\$|,\\|^<!-- end -->\$|{\\|^<!-- runs left out/ -->\$|{p;r $scratch/block
 }
-\\|^<!-- end -->\$|!d}" validation/README.md
+\\|^<!-- end -->\$|!d}" validation/SITES.md

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""DistIR's experiments (Santhanam et al., arXiv:2111.05426) beside ours: python3 distir_tables.py prints validation/distir.md's tables.
+"""DistIR's experiments (Santhanam et al., arXiv:2111.05426) beside ours: python3 distir_tables.py prints validation/papers/distir.md's tables.
 PACELINE names the program."""
 import itertools
 import json

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Proteus's evaluation (Duan et al., arXiv:2306.02267, section VIII) beside ours: python3 proteus_tables.py prints validation/proteus.md.
+"""Proteus's evaluation (Duan et al., arXiv:2306.02267, section VIII) beside ours: python3 proteus_tables.py prints validation/papers/proteus.md.
 PACELINE names the program, BENCH tests' data_parallel_bench; both, and the working folder, of this repository."""
 import csv
 import json
@@ -154,8 +154,8 @@ def figure9():
 def main():
     print("""# Proteus's evaluation beside ours
 
-Duan et al., arXiv:2306.02267, section VIII: what the paper prints, beside what Paceline says of the same jobs. [collect/proteus_tables.py](collect/proteus_tables.py) prints this page; nothing was fitted to it.
-HC1 is a node of 8 TITAN Xp, HC2 4 nodes of 8 V100, HC3 2 of 8 A100 ([platforms](../platforms/README.md)). fp32; samples are 1,024 tokens, or a picture.
+Duan et al., arXiv:2306.02267, section VIII: what the paper prints, beside what Paceline says of the same jobs. [collect/proteus_tables.py](../collect/proteus_tables.py) prints this page; nothing was fitted to it.
+HC1 is a node of 8 TITAN Xp, HC2 4 nodes of 8 V100, HC3 2 of 8 A100 ([platforms](../../platforms/README.md)). fp32; samples are 1,024 tokens, or a picture.
 
 ## Table V: the order of 13 strategies of GPT-2
 """)
@@ -182,7 +182,7 @@ Of one simulation alone the 4,096 GPUs take %.1f times what 32 do (1.98 times th
 blocks) it is %.3f ms against %.3f ms, %.0f times: lists of ranks are still gone through.
 
 A strategy tree costs what the tuple costs that says the same: `program print` of GPT-2 345M takes %.1f ms of CPU time with `gpt-megatron-3d.yaml` and %.1f ms with `%s`;
-`simulate` as a whole takes at most 1.2 times the instructions of its tuple ([trees_bench](../tests/bench/README.md)).
+`simulate` as a whole takes at most 1.2 times the instructions of its tuple ([trees_bench](../../tests/bench/README.md)).
 
 ## Figure 9: what its executor's rules change
 

@@ -2,7 +2,7 @@
  * measurements that no fit has seen. Prediction intervals (workloads/run/interval.h) are composed of it.
  *
  * A file, workloads/residuals.json; `paceline calibrate --residuals` makes it from calibration data alone.
- * validation/README.md ("Intervals") derives the figures. All are half-widths of ln(measured / predicted): 80 % of the
+ * validation/INTERVALS.md derives the figures. All are half-widths of ln(measured / predicted): 80 % of the
  * residuals lie between minus and plus the figure.
  */
 #ifndef PL_WORKLOADS_RESIDUALS_H

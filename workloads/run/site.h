@@ -9,7 +9,7 @@
  *   step             seconds that every step takes beyond what is simulated
  *
  * and, beside time, device memory that no tensor accounts for. Where they come from: `paceline calibrate --runs` and
- * validation/README.md, "Sites". They act on what a simulation is made from (peaks and bandwidths of the devices,
+ * validation/SITES.md. They act on what a simulation is made from (peaks and bandwidths of the devices,
  * links, the collective profile's launches and steps, the framework's host), so that sharing, overlap, pipelines and
  * search see them as they see any other machine. What is measured on the very machine (op profiles, tables of ops) is
  * not touched.
