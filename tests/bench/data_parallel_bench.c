@@ -1,6 +1,6 @@
 /* GPT-2 117M data parallel on Proteus's HC2, 8 V100 a node: CPU time of pl_simulate, program, folding, compilation and
- * execution, by the number of GPUs. Proteus's compile and execute on the same jobs are in validation/papers/proteus.md. Prints
- * a table, and what 4,096 GPUs cost against 32. */
+ * execution, by the number of GPUs. Proteus's compile and execute on the same jobs are in validation/papers/proteus.md.
+ * Prints a table, and what 4,096 GPUs cost against 32. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

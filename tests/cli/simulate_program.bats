@@ -109,7 +109,7 @@ END
   longer "$steps" "$fused"
 }
 
-# A tuple's reductions begin when their block's backward pass is over (workloads/README.md, bucket_unit), a program's where the last gradient
+# A tuple's reductions begin when their block's backward pass is over (workloads/FRAMEWORKS.md, bucket_unit), a program's where the last gradient
 # of a bucket is there. Buckets that close behind layers are there at the same time.
 @test "simulate --program: buckets that close inside a layer begin there, others take what a tuple's take" {
   job="--platform platforms/dgx-a100.xml --model gpt2-345m --gbs 32 --seq 1024 --dtype bf16 --strategy pp=1,dp=8,tmp=1,mbs=4"

@@ -1,22 +1,23 @@
 #!/usr/bin/env bash
-# The example of `paceline explain` in workloads/README.md is what the command prints. After a change that is meant:
-#   PACELINE_UPDATE_GOLDEN=1 PACELINE=.build/release/paceline tests/golden/explain_readme.sh
+# The example of `paceline explain` in workloads/EXPLAIN.md is what the command prints. To renew it after a change that is meant:
+#   tests/golden/explain_readme.sh --renew BUILD_DIR
 set -euo pipefail
 cd "${SOURCE_DIR:-$(dirname "$0")/../..}"
-readme=workloads/README.md
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+source tests/golden/blocks.sh.inc
+[[ ${1:-} == --renew ]] && PACELINE=$2/paceline
+begin='<!-- explain prints: -->' end='<!-- end of explain -->'
+page=$(block_page workloads "$begin")
+text=$(mktemp)
+trap 'rm -f "$text"' EXIT
 
-command=$(sed -n 's/^    paceline \(explain .*\)/\1/p' "$readme")
-[[ $(wc -l <<<"$command") -eq 1 && -n $command ]] || { echo "$readme: not one example of explain"; exit 1; }
+command=$(sed -n 's/^    paceline \(explain .*\)/\1/p' "$page")
+[[ $(wc -l <<<"$command") -eq 1 && -n $command ]] || { echo "$page: not one example of explain"; exit 1; }
 # shellcheck disable=SC2086
-{ echo '```'; "$PACELINE" $command; echo '```'; } >"$scratch/printed"
-sed -n '/^<!-- explain prints/,/^<!-- end of explain/p' "$readme" | sed '1d;$d' >"$scratch/shown"
+{ echo '```'; "$PACELINE" $command; echo '```'; } >"$text"
 
-if [[ -n ${PACELINE_UPDATE_GOLDEN:-} ]]; then
-  sed -e "/^<!-- explain prints/r $scratch/printed" -e '/^<!-- explain prints/,/^<!-- end of explain/{/^<!--/!d}' "$readme" >"$scratch/readme"
-  cp "$scratch/readme" "$readme"
-  exit 0
+if [[ ${1:-} == --renew ]]; then
+  block_renew "$page" "$begin" "$end" "$text"
+  exit
 fi
-diff -u "$scratch/shown" "$scratch/printed" || { echo "explain prints other figures than $readme (if that is meant, renew it: see $0)"; exit 1; }
-echo "the example of $readme is what explain prints"
+block_check "$page" "$begin" "$end" "$text"
+echo "the example of $page is what explain prints"

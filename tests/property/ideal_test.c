@@ -1,5 +1,5 @@
 /* `ideal` is software that never waits and launches as few kernels as can be: no shipped framework is faster than it on
- * shipped models, but by what ideal does not assume, which is listed here, and in workloads/README.md ("Frameworks").
+ * shipped models, but by what ideal does not assume, which is listed here, and in workloads/FRAMEWORKS.md.
  * Each line of the list is needed: some framework is faster by it alone. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -64,7 +64,7 @@ static const struct argp_option option_table[] = {
      "what collectives cost beyond the wires: a file, or ideal (default: Paceline's)", 0},
     {"site", KEY_SITE, "FILE", 0, "every row at this site (paceline calibrate --runs)", 0},
     {"op-profile", KEY_OP_PROFILE, "FILE", 0,
-     "measured times of layers (CSV), for the rows that they are of; see workloads/README.md", 0},
+     "measured times of layers (CSV), for the rows that they are of; see workloads/cost/README.md", 0},
     {"network", KEY_NETWORK, "KIND", 0, "flow (default) or analytic (no contention)", 0},
     {"output", 'o', "FILE", 0, "write the report as an HTML page", 0},
     {"svg", KEY_SVG, "FILE", 0, "draw the scatter plots alone", 0},

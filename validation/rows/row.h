@@ -2,8 +2,8 @@
  * the form "CLASS: detail" with code PL_UNSUPPORTED (the row is counted under its class and never dropped), while
  * PL_NO_MEMORY and PL_IO end the run.
  *
- * What a row leaves open is settled by the rules at the functions and in validation/rows/README.md, the same for every row
- * and settled before anything is compared.
+ * What a row leaves open is settled by the rules at the functions and in validation/rows/README.md, the same for every
+ * row and settled before anything is compared.
  */
 #ifndef PL_VALIDATION_ROW_H
 #define PL_VALIDATION_ROW_H

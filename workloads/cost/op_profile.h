@@ -1,8 +1,8 @@
 /* Op profiles: measured times of whole blocks of a model, which take the place of the sum of their ops' costs
  * (workloads/program/measured_block.h says how).
  *
- * A profile is a table in CSV, one measurement per row (workloads/README.md, "Op profiles"): a device, a kind of block
- * with the dimensions that it was measured at, tensor degree, microbatch, pass, seconds. Rows that say the same count
+ * A profile is a table in CSV, one measurement per row (README.md here, "Op profiles"): a device, a kind of block with
+ * the dimensions that it was measured at, tensor degree, microbatch, pass, seconds. Rows that say the same count
  * once, with the mean of their times: a model runs all its layers, whose sum is what the mean stands for (a device
  * whose clock falls from layer to layer has no median layer).
  *

@@ -3,9 +3,9 @@
  * optimizer is run, what the host needs to launch it all, and what memory lies beside the tensors. Physical switches
  * only, each one something that the framework's source or documentation says; no factor on the time of anything.
  *
- * A profile is a file, workloads/frameworks/NAME.json; workloads/README.md ("Frameworks") has the table of the
- * switches. Without a profile everything is as pl_framework_ideal has it: fused kernels, a host that is never late, no
- * memory but that of tensors.
+ * A profile is a file, workloads/frameworks/NAME.json; workloads/FRAMEWORKS.md has the table of the switches. Without
+ * a profile everything is as pl_framework_ideal has it: fused kernels, a host that is never late, no memory but that of
+ * tensors.
  */
 #ifndef PL_WORKLOADS_FRAMEWORK_H
 #define PL_WORKLOADS_FRAMEWORK_H
@@ -151,7 +151,7 @@ typedef struct pl_framework {
     bool fuses_norm;       /* RMS norm; layer norm is one kernel everywhere */
     pl_autocast_form autocast;
     int64_t loss_metrics; /* cross entropies of the logits that nothing is derived from, per microbatch */
-    bool deterministic;   /* the same bits every time: see workloads/README.md, "Deterministic runs" */
+    bool deterministic;   /* the same bits every time: see workloads/PRECISION.md */
     bool
         fuses_accumulation; /* the weight gradient's GEMM adds into the gradient buffer; else a kernel per microbatch */
     pl_loss_form loss;

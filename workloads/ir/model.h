@@ -1,6 +1,6 @@
 /* Model: a sequence of blocks over named dimensions, read from a Hugging Face config.json as users have it.
  *
- * Families ("model_type"): workloads/README.md, "Models", lists them. The sequence for a causal model of L layers has
+ * Families ("model_type"): workloads/MODELS.md lists them. The sequence for a causal model of L layers has
  * L + 6 blocks, in the granularity at which DeepSpeed's and Megatron's pipeline modules (and AMP's assignments) count:
  * embedding, identity, L layers, identity, final norm, head, loss. A layer is dense or holds experts; the two are
  * different kinds of block.

@@ -254,7 +254,7 @@ static inline const pl_op_list *pl_block_ops(const pl_block_program *program, pl
 /* Type of the buffers that weight gradients of all microbatches are added into, and that are reduced over the data
  * group: fp16 for fp16, whose loss is scaled; fp32 for everything else, bf16 in particular, whose 8 bits of mantissa
  * would lose what small microbatches add. As Megatron-LM does by default (arguments.py: bf16 turns
- * accumulate_allreduce_grads_in_fp32 on, fp16 does not). See workloads/README.md, "Mixed precision". */
+ * accumulate_allreduce_grads_in_fp32 on, fp16 does not). See workloads/PRECISION.md. */
 pl_dtype pl_gradient_dtype(pl_dtype dtype);
 
 #endif

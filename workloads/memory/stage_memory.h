@@ -3,7 +3,7 @@
  * Parameters, gradients and optimizer state with ZeRO's sharding (Rajbhandari et al. 2020, figure 1): stage 1 shards
  * the optimizer state, stage 2 the gradients too, stage 3 the parameters too. Buffers: two receive buffers per
  * direction of the pipeline, ZeRO-3's gathered parameters (a window of two blocks, as PyTorch's FSDP around
- * transformer layers has; workloads/README.md, "ZeRO-3"), the unsharded gradients of one bucket with ZeRO-2 and 3.
+ * transformer layers has; workloads/STAGES.md, "ZeRO-3"), the unsharded gradients of one bucket with ZeRO-2 and 3.
  * Activations come out of the simulation (memory effects of the tasks).
  */
 #ifndef PL_WORKLOADS_STAGE_MEMORY_H

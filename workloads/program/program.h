@@ -110,8 +110,8 @@ typedef struct pl_stage_program {
   uint32_t n_tensors;              /* of parameters */
 } pl_stage_program;
 
-/* ---- training state with Adam: one convention for memory, communication and time (workloads/README.md, "Mixed
- * precision"; Rajbhandari et al. 2020, section 3.1) ---- */
+/* ---- training state with Adam: one convention for memory, communication and time (workloads/PRECISION.md;
+ * Rajbhandari et al. 2020, section 3.1) ---- */
 typedef struct pl_training_state {
   double parameter_bytes, gradient_bytes, optimizer_bytes; /* per parameter, kept */
   double cast_bytes;           /* 16-bit copies of fp32 weights (PL_WEIGHTS_FP32): sharded where the weights are */
