@@ -11,7 +11,7 @@
  * sum of all shards for reduce-scatter and all-gather, what one rank sends in total (own part included) for all-to-all,
  * the message for send.
  *
- * Formulas, sources and the measured difference between the two granularities: netmodel/README.md, "Collectives".
+ * Formulas, sources and the measured difference between the two granularities: README.md here.
  */
 #ifndef PL_NETMODEL_COLLECTIVE_H
 #define PL_NETMODEL_COLLECTIVE_H

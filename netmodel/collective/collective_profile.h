@@ -7,7 +7,7 @@
  * NVLinks, PCIe) and `between` them (InfiniBand, cloud NICs). A group takes the first entry of each list that its own
  * links match, so like groups get like entries whatever their members are called.
  *
- * Time of a collective under algorithm a and protocol p, alone (netmodel/README.md, "Calibrated collectives", derives
+ * Time of a collective under algorithm a and protocol p, alone (CALIBRATED.md derives
  * it): launch + start + steps inside * step + steps between * step + route latencies
  *   + w + ramp * sqrt(w) + local,    w = factor(p) * bytes / (nominal rate * rate), of the slower level.
  * launch, start are those of the outermost level. The smallest time over all (a, p) that both levels have is what runs.

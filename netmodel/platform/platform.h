@@ -28,7 +28,7 @@ typedef struct pl_platform pl_platform;
  * with Paceline). Errors with file:line: malformed XML, unknown device type, a zero or negative bandwidth, resources
  * that change over time, whatever SimGrid refuses; and no device at all. Missing routes are found when asked for, or by
  * pl_platform_check. PL_UNSUPPORTED where SimGrid is needed and has another platform. Cost, of a busy CPU: 7 to 9 ms
- * for 128 GPUs, 0.6 to 0.7 s for 16,384, where SimGrid takes 20 ms and 11 s (netmodel/README.md). */
+ * for 128 GPUs, 0.6 to 0.7 s for 16,384, where SimGrid takes 20 ms and 11 s (README.md here). */
 pl_code pl_platform_load(const char *path, const char *profile_folder, pl_platform **platform, pl_error *error);
 /* The same through SimGrid, whatever the file: for tests, and `platform check --simgrid`. */
 pl_code pl_platform_load_by_simgrid(const char *path, const char *profile_folder, pl_platform **platform,

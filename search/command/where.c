@@ -90,7 +90,7 @@ static void suggest(pl_column_list columns, const char *name, size_t length, cha
       pl_word_list_add(&near, column);
       n++;
     }
-  if (n == 0) pl_word_list_add(&near, "one of the columns in search/README.md");
+  if (n == 0) pl_word_list_add(&near, "one of the columns in search/results/README.md");
   pl_word_list_end(&near);
 }
 

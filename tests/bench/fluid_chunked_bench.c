@@ -1,6 +1,6 @@
-/* How far the fluid form of a collective is from its chunked form: prints the two tables of netmodel/README.md, which
- * tests/golden/fluid_chunked_table.sh compares with what stands there. Simulated time only, so the figures are the
- * same everywhere.
+/* How far the fluid form of a collective is from its chunked form: prints the two tables of
+ * netmodel/collective/FLUID_AND_CHUNKED.md, which tests/golden/fluid_chunked_table.sh compares with what stands there.
+ * Simulated time only, so the figures are the same everywhere.
  *
  * Nodes as in a DGX-A100: NVSwitch ports of 300 GB/s, a NIC of 25 GB/s per GPU, 2 us per hop inside, 6 us across, 0.5
  * us per step. */

@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
 # platforms/collectives/nccl.json is what `paceline calibrate` makes of validation/calibration/collectives.csv.gz, byte for byte, and the
-# tables of netmodel/README.md, "Calibrated collectives", are what it prints. To renew both after a change that is meant:
+# tables of netmodel/collective/CALIBRATED.md are what it prints. To renew both after a change that is meant:
 #   tests/golden/collective_profile_table.sh --renew BUILD_DIR
 # Control: with a ring of another rate the errors are others.
 set -euo pipefail
 cd "${SOURCE_DIR:-$(dirname "$0")/../..}"
-readme=netmodel/README.md profile=platforms/collectives/nccl.json rows=validation/calibration/collectives.csv.gz
+source tests/golden/blocks.sh.inc
+begin='<!-- calibrate prints: -->' end='<!-- end of calibrate -->'
+page=$(block_page netmodel/collective "$begin")
+profile=platforms/collectives/nccl.json rows=validation/calibration/collectives.csv.gz
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 [[ ${1:-} == --renew ]] && PACELINE=$2/paceline
@@ -13,14 +16,11 @@ trap 'rm -rf "$scratch"' EXIT
 "$PACELINE" calibrate --collectives "$rows" --output "$scratch/nccl.json" >"$scratch/printed"
 if [[ ${1:-} == --renew ]]; then
   cp "$scratch/nccl.json" "$profile"
-  sed -i -e '/^<!-- calibrate prints: -->$/,/^<!-- end of calibrate -->$/{/^<!-- calibrate prints: -->$/{p;r '"$scratch/printed"'
-}
-/^<!-- end of calibrate -->$/!d}' "$readme"
+  block_renew "$page" "$begin" "$end" "$scratch/printed"
   exit
 fi
 cmp "$scratch/nccl.json" "$profile" || { echo "$profile is not what calibrate makes (if that is meant, renew it: see $0)"; exit 1; }
-sed -n '/^<!-- calibrate prints: -->$/,/^<!-- end of calibrate -->$/p' "$readme" | sed '1d;$d' >"$scratch/shown"
-diff -u "$scratch/shown" "$scratch/printed" || { echo "$readme differs from what calibrate prints (renew: see $0)"; exit 1; }
+block_check "$page" "$begin" "$end" "$scratch/printed"
 
 "$PACELINE" calibrate --collectives "$rows" --check >"$scratch/checked"
 sed '1,/^$/d' "$scratch/printed" | diff -u - "$scratch/checked" || { echo "--check says other errors than the fit"; exit 1; }

@@ -1,24 +1,20 @@
 #!/usr/bin/env bash
-# The tables of netmodel/README.md, "Fluid against chunked", are what fluid_chunked_bench prints. To renew them after a change that is meant:
+# The tables of netmodel/collective/FLUID_AND_CHUNKED.md are what fluid_chunked_bench prints. To renew them after a change that is meant:
 #   tests/golden/fluid_chunked_table.sh --renew BUILD_DIR
 set -euo pipefail
 cd "${SOURCE_DIR:-$(dirname "$0")/../..}"
-readme=netmodel/README.md begin='<!-- fluid_chunked_bench prints: -->' end='<!-- end of fluid_chunked_bench -->'
+source tests/golden/blocks.sh.inc
+[[ ${1:-} == --renew ]] && BUILD_DIR=$2
+begin='<!-- fluid_chunked_bench prints: -->' end='<!-- end of fluid_chunked_bench -->'
+page=$(block_page netmodel/collective "$begin")
+text=$(mktemp)
+trap 'rm -f "$text"' EXIT
 
+"$BUILD_DIR/tests/fluid_chunked_bench" | grep -v -e '^ratio |' -e '^fluid_chunked_bench:' >"$text"
+[[ -s $text ]] || { echo "the bench printed nothing"; exit 1; }
 if [[ ${1:-} == --renew ]]; then
-  table=$(mktemp)
-  "$2/tests/fluid_chunked_bench" | grep -v -e '^ratio |' -e '^fluid_chunked_bench:' >"$table"
-  sed -i -e "/^$begin\$/,/^$end\$/{/^$begin\$/{p;r $table
-}
-/^$end\$/!d}" "$readme"
-  rm -f "$table"
-  exit 0
+  block_renew "$page" "$begin" "$end" "$text"
+  exit
 fi
-
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-"$BUILD_DIR/tests/fluid_chunked_bench" | grep -v -e '^ratio |' -e '^fluid_chunked_bench:' >"$scratch/printed"
-sed -n "/^$begin\$/,/^$end\$/p" "$readme" | sed '1d;$d' >"$scratch/written"
-[[ -s $scratch/printed ]] || { echo "the bench printed nothing"; exit 1; }
-diff -u "$scratch/written" "$scratch/printed" || { echo "$readme differs from what the bench prints (renew: see $0)"; exit 1; }
-echo "$(wc -l <"$scratch/printed") lines of $readme are what the bench prints"
+block_check "$page" "$begin" "$end" "$text"
+echo "$(wc -l <"$text") lines of $page are what the bench prints"

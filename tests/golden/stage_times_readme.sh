@@ -1,20 +1,19 @@
 #!/usr/bin/env bash
-# The sums of op times in validation/calibration/README.md are what stage_times_bench prints. After a change that is meant:
-#   PACELINE_UPDATE_GOLDEN=1 BUILD_DIR=.build/release tests/golden/stage_times_readme.sh
+# The sums of op times in validation/calibration/README.md are what stage_times_bench prints. To renew them after a change that is meant:
+#   tests/golden/stage_times_readme.sh --renew BUILD_DIR
 set -euo pipefail
 cd "${SOURCE_DIR:-$(dirname "$0")/../..}"
-readme=validation/calibration/README.md
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
+source tests/golden/blocks.sh.inc
+[[ ${1:-} == --renew ]] && BUILD_DIR=$2
+begin='<!-- stage_times_bench prints: -->' end='<!-- end of stage_times_bench -->'
+page=$(block_page validation/calibration "$begin")
+text=$(mktemp)
+trap 'rm -f "$text"' EXIT
 
-"$BUILD_DIR/tests/stage_times_bench" | grep -v -e '^ratio |' -e '^stage_times_bench:' >"$scratch/printed"
-sed -n '/^<!-- stage_times_bench prints/,/^<!-- end of stage_times_bench/p' "$readme" | sed '1d;$d' >"$scratch/shown"
-
-if [[ -n ${PACELINE_UPDATE_GOLDEN:-} ]]; then
-  sed -e "/^<!-- stage_times_bench prints/r $scratch/printed" \
-    -e '/^<!-- stage_times_bench prints/,/^<!-- end of stage_times_bench/{/^<!--/!d}' "$readme" >"$scratch/readme"
-  cp "$scratch/readme" "$readme"
-  exit 0
+"$BUILD_DIR/tests/stage_times_bench" | grep -v -e '^ratio |' -e '^stage_times_bench:' >"$text"
+if [[ ${1:-} == --renew ]]; then
+  block_renew "$page" "$begin" "$end" "$text"
+  exit
 fi
-diff -u "$scratch/shown" "$scratch/printed" || { echo "other figures than in $readme (if that is meant, renew it: see $0)"; exit 1; }
-echo "$(wc -l <"$scratch/shown") lines are those of $readme"
+block_check "$page" "$begin" "$end" "$text"
+echo "$(wc -l <"$text") lines of $page are what the bench prints"

@@ -1,12 +1,14 @@
 #!/usr/bin/env bash
-# The example of `search --vary` in search/README.md is what the command prints now. To renew it after a change that is meant:
+# The example of `search --vary` in search/WHAT_IF.md is what the command prints now. To renew it after a change that is meant:
 #   tests/golden/what_if_readme.sh --renew BUILD_DIR
 # Control: a table with one figure changed is noticed.
 set -euo pipefail
 cd "${SOURCE_DIR:-$(dirname "$0")/../..}"
 source tests/parallel/mpi_environment.sh.inc
+source tests/golden/blocks.sh.inc
 [[ ${1:-} == --renew ]] && PACELINE=$2/paceline
-readme=search/README.md begin='<!-- search --vary prints: -->' end='<!-- end -->'
+begin='<!-- search --vary prints: -->' end='<!-- end -->'
+page=$(block_page search "$begin")
 text=$(mktemp)
 trap 'rm -f "$text"' EXIT
 command=(search --platform platforms/amp-hetero-cluster.xml --model workloads/models/gpt2-345m.json --gbs 32 --method bound
@@ -20,17 +22,14 @@ command=(search --platform platforms/amp-hetero-cluster.xml --model workloads/mo
 } >"$text"
 [[ $(wc -l <"$text") -eq 14 ]] || { echo "${command[*]} printed no table"; exit 1; }
 if [[ ${1:-} == --renew ]]; then
-  sed -i -e "/^$begin\$/,/^$end\$/{/^$begin\$/{p;r $text
-}
-/^$end\$/!d}" "$readme"
+  block_renew "$page" "$begin" "$end" "$text"
   exit
 fi
-shown() { sed -n "/^$begin\$/,/^$end\$/p" "$readme" | sed '1d;$d'; }
-diff -u <(shown) "$text" || { echo "$readme differs from what paceline prints (renew: see $0)"; exit 1; }
+block_check "$page" "$begin" "$end" "$text"
 # the strategy that the search does not meet, and its time
-missed=$(grep -o 'pp=8,dp=2,[^`]*placement=8-9:0-1:[^`]*' "$readme")
-says=$(grep -A1 -F "$missed" "$readme" | grep -oE 'takes [0-9]+ ms' | grep -oE '[0-9]+')
+missed=$(grep -o 'pp=8,dp=2,[^`]*placement=8-9:0-1:[^`]*' "$page")
+says=$(grep -A1 -F "$missed" "$page" | grep -oE 'takes [0-9]+ ms' | grep -oE '[0-9]+')
 takes=$("$PACELINE" simulate --platform platforms/amp-hetero-cluster.xml --model gpt2-345m --gbs 32 --strategy "$missed" \
   --vary link:nic+fabric.bandwidth=x4 | awk '/^link:/ {printf "%.0f", $2}')
-[[ -n $says && $says == "$takes" ]] || { echo "$readme: $missed takes $takes ms, not $says"; exit 1; }
-! diff -q <(shown | sed '0,/438/s//439/;0,/ 1\.000/s// 1.001/') "$text" >/dev/null || { echo "control: a changed figure is not noticed"; exit 1; }
+[[ -n $says && $says == "$takes" ]] || { echo "$page: $missed takes $takes ms, not $says"; exit 1; }
+! diff -q <(block_text "$page" "$begin" "$end" | sed '0,/ 1\.000/s// 1.001/') "$text" >/dev/null || { echo "control: a changed figure is not noticed"; exit 1; }

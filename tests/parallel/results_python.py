@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A results file as users open it: h5py, pandas, xarray (engine h5netcdf), ncdump; and search/README.md names every column."""
+"""A results file as users open it: h5py, pandas, xarray (engine h5netcdf), ncdump; and search/results/README.md names every column."""
 import json
 import os
 import subprocess
@@ -85,11 +85,11 @@ with tempfile.TemporaryDirectory() as folder:
     values = subprocess.run(["ncdump", "-v", "pp", path], check=True, capture_output=True, text=True).stdout
     assert values.split(" pp = ")[1].split(";")[0].split(",")[0].strip() == str(frame.pp[0])
 
-    readme = open(os.path.join(source, "search/README.md"), encoding="utf-8").read()
+    readme = open(os.path.join(source, "search/results/README.md"), encoding="utf-8").read()
     with h5py.File(path, "r") as file:
         for name in columns:
             line = "| `%s` | %s | %s |" % (name, file[name].attrs.get("units", ""), file[name].attrs["long_name"])
-            assert line in readme, "search/README.md lacks: " + line
+            assert line in readme, "search/results/README.md lacks: " + line
 
     # A file of before: one line, from everything that reads files.
     with h5py.File(path, "r+") as file:
@@ -121,7 +121,7 @@ with tempfile.TemporaryDirectory() as folder:
             assert dataset.dtype == np.float64 and np.isnan(dataset.fillvalue) and dataset.chunks is None, name
             assert dataset.dims[0][0].name == "/candidate" and (dataset.ndim == 1 or dataset.dims[1][0].name == "/stage"), name
             line = "| `%s` | %s | %s |" % (name, dataset.attrs["units"], dataset.attrs["long_name"])
-            assert line in readme, "search/README.md lacks: " + line
+            assert line in readme, "search/results/README.md lacks: " + line
         frame = pd.DataFrame({name: file[name][:] for name in file if file[name].ndim == 1 and name != "stage"})
         stages = {name: file[name][:] for name in loads}
 

@@ -160,7 +160,7 @@ static void nvls_moves_what_it_should(void **unused) {
   synthetic_cluster_release(cluster);
 }
 
-/* 8 GPUs on 300 GB/s ports with 1 us per hop: the closed form of netmodel/README.md, small and large. */
+/* 8 GPUs on 300 GB/s ports with 1 us per hop: the closed form of netmodel/collective/CALIBRATED.md, small and large. */
 static void closed_form_on_one_node(void **unused) {
   (void)unused;
   pl_cluster *cluster = synthetic_cluster_create(

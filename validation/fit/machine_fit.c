@@ -184,7 +184,7 @@ static pl_code find_rates(const pl_machine_samples *samples, pl_arena *arena, pl
 
 /* ---- moves ---- */
 
-/* Steps of the algorithm, and bytes on the busiest wire (netmodel/README.md, "Calibrated collectives"); inside a node.
+/* Steps of the algorithm, and bytes on the busiest wire (netmodel/collective/CALIBRATED.md); inside a node.
  */
 static sample as_move(const pl_move_sample *s) {
   double n = s->n, share = (n - 1) / n;

@@ -49,7 +49,7 @@ typedef struct pl_assignment {
 
 /* The best assignment; among those with its sum and no larger maxima the one whose stages' times have the least sum of
  * squares. Exact up to rounding of the sums (exact for whole numbers below 2^53). Cost: O(n_stages * n_layers) per
- * inner problem, of which 10 to 60 are usual (search/README.md has the table); at most one per pair of distinct values
+ * inner problem, of which 10 to 60 are usual (README.md here has the table); at most one per pair of distinct values
  * of t_i and s_i; the last step O(n_stages * n_layers^2) at most. Scratch from `arena`, given back. */
 pl_code pl_layer_assignment_solve(const pl_assignment_problem *problem, pl_arena *arena, pl_assignment *assignment,
                                   pl_error *error);
