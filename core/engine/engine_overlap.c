@@ -3,22 +3,14 @@
  * what computing bounds meanwhile; the exchanges have theirs and keep their pace. And rivals: transfers that contend
  * with the communication in the segment.
  *
- * Per device a walker follows the segment on the compute stream, but only while something disturbs it: otherwise one
- * event stands for the whole rest of the segment, and the parts that it has passed are caught up with when a gradient
- * task or a rival starts or the segment ends. A communication part that a rival finds half done goes on on the network
- * from there. Speeds are looked at once per tick, when all its events are in, and dates are made anew only if a speed
- * really changed; so a segment of many parts and the same parts as tasks of their own see the same sequence of
- * roundings, and end on the same ticks. What runs beside a segment slows its computing parts alike, one after the
- * other, so these need no events of their own either: one stands for the end of the last of such a run, whose dates are
- * made as the events would have made them. (Of the events of a sweep's runs a third were of such parts.)
- *
- * The members of a joint segment have a walker each, for the overlap factor slows them one by one; at a communication
- * part the first to come wait for the last. Once they are in step and nothing disturbs any of them, one event stands
- * for the rest again.
+ * Where the devices of a segment are is engine_walk.c's business. A communication part that a rival finds half done
+ * goes on on the network from there. Speeds are looked at once per tick, when all its events are in, and dates are made
+ * anew only if a speed really changed. What runs beside a segment slows its computing parts alike, one after the other,
+ * so these need no events of their own: one stands for the end of the last of such a run, whose dates are made as the
+ * events would have made them. (Of the events of a sweep's runs a third were of such parts.) Once the members of a
+ * joint segment are in step and nothing disturbs any of them, one event stands for the rest again.
  */
-#include <math.h>
-
-#include "core/engine/engine_state.h"
+#include "core/engine/engine_walk.h"
 
 static void mark(pl_overlap *overlap, uint32_t device) {
   if (overlap->walkers[device].dirty) return;
@@ -27,19 +19,6 @@ static void mark(pl_overlap *overlap, uint32_t device) {
 }
 
 /* ---- what runs where ---- */
-
-static inline pl_walker *walker_of(const pl_engine *engine, const pl_task *record, uint32_t member) {
-  return &engine->overlap->walkers[engine->graph->streams[pl_task_streams(engine, record)[member]].device];
-}
-
-/* The same where that of the first member is known: most segments have no other. */
-static inline pl_walker *walker_at(const pl_engine *engine, const pl_task *record, pl_walker *first, uint32_t member) {
-  return member == 0 ? first : walker_of(engine, record, member);
-}
-
-static inline uint32_t device_of(const pl_engine *engine, const pl_walker *walker) {
-  return (uint32_t)(walker - engine->overlap->walkers);
-}
 
 static bool has_gradient(const pl_walker *walker) {
   return walker->gradient[0] != PL_NONE || walker->gradient[1] != PL_NONE;
@@ -53,16 +32,16 @@ static bool is_beside(const pl_walker *walker) {
 static void note_work_start(pl_engine *engine, const pl_task *record, uint32_t task) {
   bool is_disturbed = false;
   for (uint32_t member = 0; member < record->n_streams; member++) {
-    const pl_walker *walker = walker_of(engine, record, member);
+    const pl_walker *walker = pl_walker_of(engine, record, member);
     is_disturbed |= is_beside(walker) || walker->n_rivals > 0;
   }
   for (uint32_t member = 0; member < record->n_streams; member++) {
-    pl_walker *walker = walker_of(engine, record, member);
+    pl_walker *walker = pl_walker_of(engine, record, member);
     walker->task = task;
     walker->stream = pl_task_streams(engine, record)[member];
     walker->walked = false;
   }
-  if (is_disturbed) mark(engine->overlap, device_of(engine, walker_of(engine, record, 0)));
+  if (is_disturbed) mark(engine->overlap, pl_walker_device(engine, pl_walker_of(engine, record, 0)));
 }
 
 /* A transfer that starts or ends: those whose segments it contends with. */
@@ -94,10 +73,10 @@ static void note_gradient_start(pl_engine *engine, const pl_task *record, uint32
 /* An exchange of experts that starts, and PL_NONE where it ends. */
 static void note_exchange(pl_engine *engine, const pl_task *record, uint32_t task) {
   for (uint32_t member = 0; member < record->n_streams; member++) {
-    pl_walker *walker = walker_of(engine, record, member);
+    pl_walker *walker = pl_walker_of(engine, record, member);
     if (!walker->is_crowded) continue;
     walker->exchange = task;
-    if (walker->task != PL_NONE) mark(engine->overlap, device_of(engine, walker));
+    if (walker->task != PL_NONE) mark(engine->overlap, pl_walker_device(engine, walker));
   }
 }
 
@@ -131,204 +110,34 @@ void pl_overlap_note_finish(pl_engine *engine, const pl_task *record, uint32_t t
   }
 }
 
-/* ---- walking ---- */
-
-static double ticks_left(double remaining) {
-  return remaining > 0 ? remaining : 0;
-}
-
-static pl_ticks date_after(pl_ticks now, double ticks) {
-  return ticks >= (double)PL_TICKS_MAX ? PL_TICKS_MAX : pl_later(now, (pl_ticks)llrint(ticks));
-}
-
-/* Adds to a sum of the device, of the task that runs on its compute stream. */
-static void add(pl_engine *engine, const pl_walker *walker, int kind, pl_ticks *sum, pl_ticks ticks) {
-  *sum += ticks;
-  if (engine->options.drifts && ticks != 0)
-    pl_drift_note(engine, walker->task, device_of(engine, walker), (uint8_t)kind, ticks);
-}
-
-static void begin_part(pl_walker *walker, pl_ticks ticks, pl_ticks date) {
-  walker->part_start = walker->updated = date;
-  walker->part_finish = pl_later(date, ticks);
-  walker->remaining = (double)ticks;
-  walker->slowdown = 1.0;
-}
-
-static void change_speed(pl_walker *walker, pl_ticks now, double slowdown) {
-  if (slowdown == walker->slowdown) return;
-  walker->remaining = ticks_left(walker->remaining - (double)(now - walker->updated) / walker->slowdown);
-  walker->updated = now;
-  walker->slowdown = slowdown;
-  walker->part_finish = date_after(now, walker->remaining * slowdown);
-}
-
-/* The last member has got to a communication of a joint segment. */
-static void end_waiting(pl_engine *engine, const pl_task *record, pl_ticks ticks) {
-  pl_walker *first = walker_of(engine, record, 0);
-  for (uint32_t member = 0; member < record->n_streams; member++) {
-    pl_walker *walker = walker_of(engine, record, member);
-    add(engine, walker, PL_DRIFT_WAITING, &engine->overlap->waiting[device_of(engine, walker)],
-        first->last_arrival - walker->part_start);
-    walker->waits = false;
-    begin_part(walker, ticks, first->last_arrival);
-  }
-  first->n_waiting = 0;
-}
-
-/* The member gets to its current part at `date`, and begins it at speed 1 unless others are to come. */
-static void enter_part(pl_engine *engine, const pl_task *record, pl_walker *walker, pl_ticks date) {
-  const pl_part *part = &engine->graph->parts[walker->part];
-  if (record->n_streams == 1 || part->computes) {
-    begin_part(walker, part->ticks, date);
-    return;
-  }
-  pl_walker *first = walker_of(engine, record, 0);
-  walker->waits = true;
-  walker->part_start = date;
-  walker->part_finish = PL_TICKS_NEVER;
-  if (first->n_waiting == 0 || date > first->last_arrival) first->last_arrival = date;
-  if (++first->n_waiting == record->n_streams) end_waiting(engine, record, part->ticks);
-}
-
-static void begin_walk(pl_engine *engine, uint32_t task) {
-  const pl_task *record = pl_engine_task(engine, task);
-  const pl_segment *segment = &engine->graph->segments[record->index];
-  pl_ticks start = pl_engine_start(engine, task);
-  for (uint32_t member = 0; member < record->n_streams; member++) {
-    pl_walker *walker = walker_of(engine, record, member);
-    walker->walked = true;
-    walker->part = segment->first_part;
-    walker->end_part = segment->first_part + segment->n_parts;
-    walker->run_end = 0;
-    walker->rest = segment->ticks - engine->graph->parts[walker->part].ticks;
-    walker->key = member == 0 ? pl_later(start, segment->ticks) : PL_TICKS_NEVER;
-    enter_part(engine, record, walker, start);
-  }
-}
-
-static void leave_part(pl_engine *engine, const pl_task *record, uint32_t member, const pl_walker *walker) {
-  const pl_part *part = &engine->graph->parts[walker->part];
-  if (engine->graph->segments[record->index].n_parts > 1)
-    add(engine, walker, part->category,
-        &engine->overlap->extra[(size_t)device_of(engine, walker) * PL_CATEGORY_COUNT + part->category],
-        walker->part_finish - walker->part_start - part->ticks);
-  if (engine->spans != NULL)
-    engine->spans[engine->n_spans++] = (pl_part_span){.task = walker->task,
-                                                      .part = walker->part,
-                                                      .member = member,
-                                                      .start = walker->part_start,
-                                                      .finish = walker->part_finish};
-}
-
-/* The first part from `part` on that has not ended after `ticks`, with the parts run one after the other at speed 1. */
-static uint32_t part_after(const uint64_t *elapsed, uint32_t part, uint32_t end, uint64_t ticks) {
-  uint64_t origin = elapsed[part];
-  uint32_t low = part, step = 1; /* all before `low` have ended */
-  while (low + step <= end && elapsed[low + step] - origin <= ticks) {
-    low += step;
-    step *= 2;
-  }
-  for (; step > 0; step /= 2)
-    if (low + step <= end && elapsed[low + step] - origin <= ticks) low += step;
-  return low;
-}
-
-static inline bool are_in_step(const pl_engine *engine, const pl_task *record, const pl_walker *first) {
-  for (uint32_t member = 1; member < record->n_streams; member++) {
-    const pl_walker *walker = walker_of(engine, record, member);
-    if (walker->part != first->part || walker->part_finish != first->part_finish) return false;
-  }
-  return true;
-}
-
-/* Leaves at once every part that has ended by `now` if all members are in step: behind the current part they run at
- * speed 1 and nobody waits, so the sums of the ticks say where they are. Part by part this was a fifth of a sweep's
- * time, as a segment has some hundred parts and every rival that comes or goes asks. (Timelines want every part.) */
-static void skip_parts(pl_engine *engine, const pl_task *record, pl_walker *first, pl_ticks now) {
-  if (engine->spans != NULL || first->part == first->end_part || first->flows || first->part_finish > now ||
-      pl_later(first->part_finish, first->rest) == PL_TICKS_MAX || !are_in_step(engine, record, first))
-    return;
-  const uint64_t *elapsed = engine->overlap->elapsed;
-  uint32_t next = first->part + 1, part = first->end_part;
-  if (first->part_finish + first->rest > now)
-    part = part_after(elapsed, next, part, (uint64_t)(now - first->part_finish));
-  pl_ticks date = first->part_finish + (pl_ticks)(elapsed[part] - elapsed[next]);
-  for (uint32_t member = 0; member < record->n_streams; member++) {
-    pl_walker *walker = walker_at(engine, record, first, member);
-    leave_part(engine, record, member, walker);
-    walker->part = part;
-    walker->rest -= (pl_ticks)(elapsed[part + (part < walker->end_part)] - elapsed[next]);
-    if (part < walker->end_part) begin_part(walker, engine->graph->parts[part].ticks, date);
-  }
-}
-
-/* Leaves every part that the member has ended by `now`. Whether there was one. */
-static bool walk_member(pl_engine *engine, const pl_task *record, pl_walker *walker, uint32_t member, pl_ticks now) {
-  bool moved = false;
-  while (walker->part < walker->end_part && !walker->flows && walker->part_finish <= now) {
-    leave_part(engine, record, member, walker);
-    moved = true;
-    if (++walker->part == walker->end_part) break;
-    walker->rest -= engine->graph->parts[walker->part].ticks;
-    enter_part(engine, record, walker, walker->part_finish);
-  }
-  return moved;
-}
-
-/* The same in a run, whose parts end without events: those that one would have come for are counted. */
-static void walk_run(pl_engine *engine, const pl_task *record, pl_walker *walker, pl_ticks now) {
-  const double slowdown = walker->slowdown;
-  while (walker->part < walker->run_end && walker->part_finish <= now) {
-    pl_ticks date = walker->part_finish;
-    leave_part(engine, record, 0, walker);
-    if (date > walker->part_start && date < walker->key) pl_engine_count_event(engine, walker->task, false);
-    if (++walker->part == walker->end_part) return;
-    walker->rest -= engine->graph->parts[walker->part].ticks;
-    begin_part(walker, engine->graph->parts[walker->part].ticks, date);
-    if (walker->part < walker->run_end) change_speed(walker, date, slowdown);
-  }
-}
-
-/* All members, until none gets further. False: the segment is over. */
-static bool walk_to(pl_engine *engine, const pl_task *record, pl_walker *first, pl_ticks now) {
-  if (first->part < first->run_end) walk_run(engine, record, first, now);
-  skip_parts(engine, record, first, now);
-  for (bool moved = true; moved;) {
-    moved = false;
-    for (uint32_t member = 0; member < record->n_streams; member++)
-      moved |= walk_member(engine, record, walker_at(engine, record, first, member), member, now);
-    if (record->n_streams == 1) break;
-  }
-  return first->part < first->end_part;
-}
+/* ---- events of segments ---- */
 
 bool pl_overlap_is_over(pl_engine *engine, const pl_task *record, uint32_t task, pl_ticks now) {
-  pl_walker *first = walker_of(engine, record, 0);
+  pl_walker *first = pl_walker_of(engine, record, 0);
   if (first->task != task || !first->walked) return true;
-  bool is_over = !walk_to(engine, record, first, now);
+  bool is_over = !pl_walk_to(engine, record, first, now);
   if (is_over && record->n_streams == 1) return true;
   for (uint32_t member = 0; member < record->n_streams; member++) {
-    pl_walker *walker = walker_at(engine, record, first, member);
+    pl_walker *walker = pl_walker_at(engine, record, first, member);
     if (is_over) {
       pl_engine_clear_timer(engine, walker->stream); /* of members that were at the end at this tick, too */
     } else if (walker->key <= now) {
       walker->key = PL_TICKS_NEVER; /* the event is used up */
     }
   }
-  if (!is_over) mark(engine->overlap, device_of(engine, first));
+  if (!is_over) mark(engine->overlap, pl_walker_device(engine, first));
   return is_over;
 }
 
 bool pl_overlap_flow_is_over(pl_engine *engine, uint32_t task, pl_ticks now) {
   const pl_task *record = pl_engine_task(engine, task);
-  pl_walker *first = walker_of(engine, record, 0);
+  pl_walker *first = pl_walker_of(engine, record, 0);
   PL_ASSERT(first->task == task && first->flows);
   first->flows = false;
   for (uint32_t member = 0; member < record->n_streams; member++)
-    walker_at(engine, record, first, member)->part_finish = now;
-  if (!walk_to(engine, record, first, now)) return true;
-  mark(engine->overlap, device_of(engine, first));
+    pl_walker_at(engine, record, first, member)->part_finish = now;
+  if (!pl_walk_to(engine, record, first, now)) return true;
+  mark(engine->overlap, pl_walker_device(engine, first));
   return false;
 }
 
@@ -346,11 +155,11 @@ static void set_date(pl_engine *engine, pl_walker *walker, pl_ticks date) {
 
 /* The current part goes on on the network, and no timer is set for it. */
 static void begin_flow(pl_engine *engine, const pl_task *record, pl_ticks now) {
-  pl_walker *first = walker_of(engine, record, 0);
+  pl_walker *first = pl_walker_of(engine, record, 0);
   const pl_part *part = &engine->graph->parts[first->part];
   first->flows = true;
   for (uint32_t member = 0; member < record->n_streams; member++) {
-    pl_walker *walker = walker_at(engine, record, first, member);
+    pl_walker *walker = pl_walker_at(engine, record, first, member);
     set_date(engine, walker, PL_TICKS_NEVER);
     walker->part_finish = PL_TICKS_NEVER;
   }
@@ -397,7 +206,7 @@ typedef struct outlook {
 static outlook outlook_of(const pl_engine *engine, const pl_task *record, const pl_walker *first) {
   outlook found = {.has_rivals = first->n_rivals > 0, .overlaps = is_beside(first)};
   for (uint32_t member = 1; member < record->n_streams; member++)
-    found.overlaps |= is_beside(walker_of(engine, record, member));
+    found.overlaps |= is_beside(pl_walker_of(engine, record, member));
   return found;
 }
 
@@ -422,7 +231,7 @@ static pl_ticks begin_run(const pl_engine *engine, pl_walker *walker) {
   for (; part < walker->end_part && parts[part].computes; part++) {
     if (walker->exchange != PL_NONE && parts[part].is_crowded != is_crowded) break;
     date = walker->slowdown == 1.0 ? pl_later(date, parts[part].ticks)
-                                   : date_after(date, (double)parts[part].ticks * walker->slowdown);
+                                   : pl_walk_date_after(date, (double)parts[part].ticks * walker->slowdown);
   }
   walker->run_end = part;
   walker->run_beside = beside;
@@ -432,9 +241,9 @@ static pl_ticks begin_run(const pl_engine *engine, pl_walker *walker) {
 /* Speed and date of one member, which is in a part. One event is enough for all members while they are together. */
 static void settle_member(pl_engine *engine, const pl_task *record, uint32_t member, pl_walker *walker,
                           const outlook *ahead, pl_ticks now) {
-  uint32_t device = device_of(engine, walker);
+  uint32_t device = pl_walker_device(engine, walker);
   bool computes = engine->graph->parts[walker->part].computes, slows = has_gradient(walker) && computes;
-  change_speed(walker, now, slowdown_of(engine, walker, device));
+  pl_walk_change_speed(walker, now, slowdown_of(engine, walker, device));
   pl_ticks date = walker->part_finish;
   if (!ahead->together && computes && record->n_streams == 1) {
     date = begin_run(engine, walker);
@@ -452,19 +261,19 @@ static void settle_member(pl_engine *engine, const pl_task *record, uint32_t mem
  */
 static void settle_work(pl_engine *engine, uint32_t task, pl_ticks now) {
   const pl_task *record = pl_engine_task(engine, task);
-  pl_walker *first = walker_of(engine, record, 0);
+  pl_walker *first = pl_walker_of(engine, record, 0);
   outlook ahead = outlook_of(engine, record, first);
   if (!ahead.overlaps && !ahead.has_rivals && !first->walked) return;
-  if (!first->walked) begin_walk(engine, task);
-  walk_to(engine, record, first, now);
+  if (!first->walked) pl_walk_begin(engine, task);
+  pl_walk_to(engine, record, first, now);
   if (ahead.has_rivals && !first->flows && !first->waits && engine->graph->parts[first->part].transfers)
     begin_flow(engine, record, now);
-  ahead.together = !ahead.overlaps && are_in_step(engine, record, first);
+  ahead.together = !ahead.overlaps && pl_walk_is_in_step(engine, record, first);
   for (uint32_t member = 0; member < record->n_streams; member++) {
-    pl_walker *walker = walker_at(engine, record, first, member);
+    pl_walker *walker = pl_walker_at(engine, record, first, member);
     if (first->flows || walker->waits) {
       set_date(engine, walker, PL_TICKS_NEVER);
-      count_slowing(engine, device_of(engine, walker), false);
+      count_slowing(engine, pl_walker_device(engine, walker), false);
     } else {
       settle_member(engine, record, member, walker, &ahead, now);
     }
@@ -528,6 +337,6 @@ void pl_overlap_catch_up(pl_engine *engine, pl_ticks now) {
   for (uint32_t device = 0; device < engine->graph->n_devices; device++) {
     pl_walker *walker = &engine->overlap->walkers[device];
     if (walker->task != PL_NONE && walker->walked && walker->part < walker->run_end)
-      walk_run(engine, pl_engine_task(engine, walker->task), walker, now);
+      pl_walk_run(engine, pl_engine_task(engine, walker->task), walker, now);
   }
 }

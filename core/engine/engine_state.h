@@ -1,6 +1,6 @@
 /* The engine's own state, shared by its files and by nobody else: engine.c (the state machine and the native loop),
- * engine_overlap.c and engine_concerns.c (the overlap factor), engine_ready.c (ready streams), engine_spent.c (where
- * the time went).
+ * engine_overlap.c, engine_walk.c and engine_concerns.c (the overlap factor), engine_ready.c (ready streams),
+ * engine_spent.c (where the time went).
  *
  * What every task touches is in the graph's packed task record (48 bytes), pl_wait (8 bytes) and one start and one
  * finish; all else is per stream or per device and stays in the first-level cache. Of a rolled graph, whose tasks may
