@@ -286,6 +286,56 @@ END
   refused "none.csv:2: model_file: " calibrate --runs "$BATS_TEST_TMPDIR/none.csv" --platform amp-homogeneous
 }
 
+@test "runs of a mixed cluster are of their platform, which the table names; a cell of two GPUs alone is refused" {
+  local there="$BATS_TEST_TMPDIR/my runs"
+  mkdir -p "$there"
+  cp platforms/amp-hetero-cluster.xml "$there/my cluster.xml"
+  framework=megatron-core job=(--platform "$there/my cluster.xml" --model gpt2-345m --gbs 32)
+  run -0 --separate-stderr "$PACELINE" calibrate --suggest 2 "${job[@]}" --framework $framework -o "$there/a b.csv"
+  # the next command is what a shell takes
+  [[ $output == *"calibrate --runs '$there/a b.csv' --platform '$there/my cluster.xml' --framework megatron-core -o site.json"* ]] || { echo "$output"; return 1; }
+  [ "$(grep -c ",\"$there/my cluster.xml\",\"V100-SXM2-16GB + T4\",16," "$there/a b.csv")" = 2 ]
+  fill "$there/a b.csv" 1
+  run -0 "$PACELINE" calibrate --runs "$there/a b.csv"
+  [ "$(grep -c 'without the site .* ([+-]0\.0 %)' <<<"$output")" = 2 ] || { echo "$output"; return 1; }
+  # seen from the table, and --platform goes before
+  sed "s|,$there/my cluster.xml,|,my cluster.xml,|" "$there/a b.csv" >"$there/near.csv"
+  run -0 "$PACELINE" calibrate --runs "$there/near.csv"
+  [ "$(grep -c 'without the site .* ([+-]0\.0 %)' <<<"$output")" = 2 ] || { echo "$output"; return 1; }
+  run -0 "$PACELINE" calibrate --runs "$there/near.csv" --platform amp-homogeneous
+  [[ $output != *"without the site "*"([+-]0.0 %)"* && $output == *"note: line 2 is of 'V100-SXM2-16GB + T4', and is predicted on the platform's T4"* ]] || { echo "$output"; return 1; }
+  # one of its kinds in the cell: said
+  sed '2s/,V100-SXM2-16GB + T4,/,T4,/' "$there/near.csv" >"$there/one.csv"
+  run -0 "$PACELINE" calibrate --runs "$there/one.csv"
+  [[ $output == *"note: line 2 is of 'T4', and is predicted on $there/my cluster.xml, which has 2 kinds of GPUs"* ]] || { echo "$output"; return 1; }
+  # the memory of the largest bounds a peak
+  sed '2s/,$/,20/' "$there/a b.csv" >"$there/peak.csv"
+  run -0 "$PACELINE" calibrate --runs "$there/peak.csv"
+  [[ $output == *"peak.csv:2: not learnt from: column 'mem_gb': a peak of 20 GiB, and $there/my cluster.xml has 16"* ]] || { echo "$output"; return 1; }
+  sed '2s/,$/,15.5/' "$there/a b.csv" >"$there/peak.csv" # more than a T4 has
+  run -0 "$PACELINE" calibrate --runs "$there/peak.csv"
+  [[ $output == *"peak.csv:2: measured "*"; peak 15.5 GiB"* ]] || { echo "$output"; return 1; }
+  # without its platform nobody knows; a platform that is none is its row's fault alone
+  sed 's|,my cluster.xml,|,,|' "$there/near.csv" >"$there/none.csv"
+  refused "none.csv:2: gpu: 'V100-SXM2-16GB + T4' names V100 and T4: how many of each, and what connects them, says a platform file, in column 'platform' or by --platform; no run of" calibrate --runs "$there/none.csv"
+  sed '3s|,my cluster.xml,|,my claster.xml,|' "$there/near.csv" >"$there/bad.csv"
+  run -0 "$PACELINE" calibrate --runs "$there/bad.csv"
+  [[ $output == *"bad.csv:3: not learnt from: platform: my claster.xml: No such file"* ]] || { echo "$output"; return 1; }
+  run -0 "$PACELINE" validate "$there/bad.csv"
+  [[ $output == *"2 expressed, 1 compared"* || $output == *"1 expressed, 1 compared"* ]] || { echo "$output"; return 1; }
+}
+
+@test "figures of a GPU that is not the platform's are not the platform's" {
+  { head -1 $TABLE && sed -n '5p' $TABLE; } >"$BATS_TEST_TMPDIR/t4.csv"
+  sed '2s/,T4,/,V100 16GB (120 W),/' "$BATS_TEST_TMPDIR/t4.csv" >"$BATS_TEST_TMPDIR/v100.csv"
+  for name in t4 v100; do
+    "$PACELINE" validate "$BATS_TEST_TMPDIR/$name.csv" --platform dgx-a100:2 --csv "$BATS_TEST_TMPDIR/$name.out" >/dev/null
+  done
+  cat "$BATS_TEST_TMPDIR"/{t4,v100}.out | python3 -c 'import csv, sys
+times = [r["predicted_s"] for r in csv.DictReader(sys.stdin) if r["predicted_s"] != "predicted_s"]
+assert len(times) == 2 and times[0] == times[1] != "", times'
+}
+
 @test "runs that take a fifth longer: the site predicts strategies that were not run a fifth longer" {
   framework=megatron-core table="$BATS_TEST_TMPDIR/runs.csv"
   "$PACELINE" calibrate --suggest 3 "${job[@]}" --framework $framework -o "$table" >/dev/null

@@ -276,6 +276,28 @@ static void reasons(void **state) {
   }
 }
 
+/* GPUs of several kinds are none of a machine that a row can tell of; one GPU under several names is one. */
+static void several_kinds(void **state) {
+  (void)state;
+  static const char *const mixed[] = {
+      "V100 + T4", "12x V100-SXM2-16GB, 4x T4", "A100/H100", "T4 and V100", "V100 + Radeon", "H100 & H200"};
+  static const char *const single[] = {"A100 (DGX-A100)",  "V100-SXM2-16GB (p3.16xlarge, assumed)",
+                                       "NVIDIA L40S",      "H100 SXM 96GB HBM2e 2.4TB/s (500 W)",
+                                       "GB200-NVL72",      "NVIDIA GH200 (H100 96GB)",
+                                       "A10G (g5, EFA+x)", "NVIDIA Ampere (A100-class; memory not stated)",
+                                       "not stated in doc"};
+  for (size_t i = 0; i < sizeof mixed / sizeof mixed[0]; i++)
+    if (!pl_row_gpu_is_mixed(mixed[i])) fail_msg("taken for one kind: %s", mixed[i]);
+  for (size_t i = 0; i < sizeof single / sizeof single[0]; i++)
+    if (pl_row_gpu_is_mixed(single[i])) fail_msg("taken for several kinds: %s", single[i]);
+  pl_cases cases =
+      express("f,GPT,16,1536,,16,,2048,51200,V100 + T4,8,8,,LiBai,fp16,2-matrix,1,1,,8,,,,2,32,full,1,,,,\n");
+  assert_string_equal(cases.cases[0].reason,
+                      "gpu: 'V100 + T4' names V100 and T4: how many of each, and what connects them, says a platform "
+                      "file, in column 'platform' or by --platform");
+  assert_null(pl_row_device_named("V100 + T4"));
+}
+
 /* Alike but for what was measured: one case, at the median. Crashed runs are a case of their own. */
 static void rows_that_say_the_same(void **state) {
   (void)state;
@@ -428,6 +450,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(dialects, set_up, tear_down),
       cmocka_unit_test_setup_teardown(narrow_products, set_up, tear_down),
       cmocka_unit_test_setup_teardown(reasons, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(several_kinds, set_up, tear_down),
       cmocka_unit_test_setup_teardown(rows_that_say_the_same, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -74,7 +74,8 @@ static const char *contradiction_of(session *own, const pl_measured_row *row) {
 static const char *excess_of(session *own, const pl_case *c) {
   if (!has_peak(c) || !(c->measured_mem_bytes > c->device.memory_bytes)) return NULL;
   return pl_arena_printf(&own->arena, "column 'mem_gb': a peak of %g GiB, and %s has %g",
-                         c->measured_mem_bytes / (1 << 30), c->device.name, c->device.memory_bytes / (1 << 30));
+                         c->measured_mem_bytes / (1 << 30), c->device.n_kinds > 1 ? c->platform : c->device.name,
+                         c->device.memory_bytes / (1 << 30));
 }
 
 /* Rows that cannot be of the run that they describe get their reason, once it is known what they ran on. */
@@ -248,6 +249,20 @@ static void print_figure(const session *own, int i) {
   printf("%9.0f %%\n", 100 * left);
 }
 
+/* Of a platform of several kinds a cell may name one, or none that is known by its name. */
+static void print_other_gpu(const pl_case *c) {
+  const char *named = pl_row_device_named(c->row->gpu);
+  bool is_mixed = pl_row_gpu_is_mixed(c->row->gpu);
+  if (c->plan.n_parts > 0 || (named == NULL && !is_mixed)) return;
+  if (c->device.n_kinds > 1 && is_mixed) return;
+  if (c->device.n_kinds > 1)
+    printf("note: line %u is of '%s', and is predicted on %s, which has %u kinds of GPUs\n", c->row->line, c->row->gpu,
+           c->platform, c->device.n_kinds);
+  else if (is_mixed || strcmp(named, c->device.name) != 0)
+    printf("note: line %u is of '%s', and is predicted on the platform's %s\n", c->row->line, c->row->gpu,
+           c->device.name);
+}
+
 static void print_run(const session *own, uint32_t i) {
   const pl_case *c = &own->cases.cases[i];
   char interval[PL_INTERVAL_TEXT_BYTES], measured[PL_UNIT_TEXT_BYTES], first[PL_UNIT_TEXT_BYTES],
@@ -273,10 +288,7 @@ static void print_run(const session *own, uint32_t i) {
   if (apart > IMPLAUSIBLE || apart < 1 / IMPLAUSIBLE)
     printf("note: line %u is %.0f times as %s as without the site: is it the time of one step, in seconds?\n",
            c->row->line, fmax(apart, 1 / apart), apart > 1 ? "short" : "long");
-  const char *named = pl_row_device_named(c->row->gpu);
-  if (own->options->platform != NULL && named != NULL && strcmp(named, c->device.name) != 0)
-    printf("note: line %u is of '%s', and is predicted on the platform's %s\n", c->row->line, c->row->gpu,
-           c->device.name);
+  print_other_gpu(c);
 }
 
 /* What acts on a GPU, in software and precision that are not the site's. */

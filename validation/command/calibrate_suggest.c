@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "core/base/units.h"
+#include "core/system/command.h"
 #include "core/system/output_file.h"
 #include "search/method/methods.h"
 #include "search/method/search.h"
@@ -123,8 +124,20 @@ static double half_pct(const session *own, double variance) {
   return 100 * (exp(pl_site_half_of(&own->prior, variance)) - 1);
 }
 
+/* What to do with the table, as a shell takes it. */
+static pl_code print_next(session *own) {
+  const pl_calibrate_suggest *o = own->options;
+  pl_arena *arena = &own->base.arena;
+  const char *runs = pl_command_quote(o->output != NULL ? o->output : "runs.csv", arena);
+  const char *platform = pl_command_quote(o->platform, arena);
+  const char *framework = pl_command_quote(o->framework != NULL ? o->framework : "ideal", arena);
+  if (arena->failed) return pl_fail_memory(own->error, "the suggestions");
+  printf("paceline calibrate --runs %s --platform %s --framework %s -o site.json\n", runs, platform, framework);
+  return PL_OK;
+}
+
 /* variance[i * n_best + k]: of the time of the best strategy k when the runs up to i are known. */
-static void print(const session *own, const uint32_t *chosen, const double *variance, uint32_t n) {
+static pl_code print(session *own, const uint32_t *chosen, const double *variance, uint32_t n) {
   char time[PL_UNIT_TEXT_BYTES];
   printf("to be known well: the %" PRIu32
          " best strategies; predicted, 80 %% before any run of this site, after these %u\n",
@@ -142,9 +155,7 @@ static void print(const session *own, const uint32_t *chosen, const double *vari
   else
     printf("written to %s: put in what they took, in seconds, and their peaks, in GiB (or leave them empty), then:\n",
            own->options->output);
-  const pl_calibrate_suggest *o = own->options;
-  printf("paceline calibrate --runs %s --platform %s --framework %s -o site.json\n",
-         o->output != NULL ? o->output : "runs.csv", o->platform, o->framework != NULL ? o->framework : "ideal");
+  return print_next(own);
 }
 
 /* ---- the table ---- */
@@ -156,21 +167,35 @@ static void put_cell(FILE *stream, const char *text) {
   fputs("\",", stream);
 }
 
+/* As seen from wherever the table will lie. */
+static void put_path(FILE *stream, const char *name) {
+  char *path = realpath(name, NULL); /* NULL: of those that come with Paceline */
+  put_cell(stream, path != NULL ? path : name);
+  free(path);
+}
+
+/* Each kind, as a table names one: "T4 + V100-SXM2-16GB". */
+static void put_gpus(FILE *stream, const pl_cluster *cluster) {
+  fputc('"', stream);
+  for (uint32_t p = 0; p < cluster->n_profiles; p++)
+    fprintf(stream, "%s%s", p > 0 ? " + " : "", cluster->profiles[p].name);
+  fputs("\",", stream);
+}
+
 static void write_table(const session *own, const uint32_t *chosen, uint32_t n, FILE *stream) {
   const pl_evaluation *e = &own->base.evaluation;
-  char *path = realpath(own->options->model, NULL); /* NULL: a model that comes with Paceline */
-  fputs("model,model_file,strategy,seq_len,gbs,gpu,n_gpus,framework,precision,step_time_s,mem_gb\n", stream);
+  fputs("model,model_file,strategy,seq_len,gbs,platform,gpu,n_gpus,framework,precision,step_time_s,mem_gb\n", stream);
   for (uint32_t i = 0; i < n; i++) {
     put_cell(stream, e->model->name);
-    put_cell(stream, path != NULL ? path : own->options->model);
+    put_path(stream, own->options->model);
     put_cell(stream, own->strategies[chosen[i]]);
     fprintf(stream, "%" PRId64 ",%" PRId64 ",", e->job->seq, e->job->gbs);
-    put_cell(stream, e->cluster->profiles[0].name);
+    put_path(stream, own->options->platform);
+    put_gpus(stream, e->cluster);
     fprintf(stream, "%" PRIu32 ",", e->cluster->n_devices);
     put_cell(stream, pl_framework_or_ideal(e->job->framework)->name);
     fprintf(stream, "%s,,\n", pl_configuration_precision(e->job));
   }
-  free(path);
 }
 
 static pl_code store(const session *own, const uint32_t *chosen, uint32_t n) {
@@ -192,8 +217,7 @@ static pl_code suggest(session *own) {
   PL_TRY(pl_site_suggest(&own->prior, own->runs, own->n, own->n_best, (uint32_t)own->options->n, &own->base.arena,
                          chosen, variance, &n, own->error));
   PL_TRY(store(own, chosen, n));
-  print(own, chosen, variance, n);
-  return PL_OK;
+  return print(own, chosen, variance, n);
 }
 
 pl_code pl_calibrate_suggest_run(const pl_calibrate_suggest *options, pl_error *error) {

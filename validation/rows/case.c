@@ -158,6 +158,21 @@ static pl_code find_framework(pl_case *c, const pl_case_options *options, framew
   return code == PL_OK ? PL_OK : pl_fail(error, code == PL_UNSUPPORTED ? PL_BAD_INPUT : code, "%s", why.message);
 }
 
+/* That of all rows, the row's own, or the machines that its columns tell of. */
+static pl_code find_platform(pl_case *c, const pl_case_options *options, pl_arena *arena, pl_error *error) {
+  const pl_measured_row *row = c->row;
+  if (options->platform_path != NULL) {
+    c->platform = options->platform_path;
+  } else if (row->platform[0] != '\0') {
+    c->platform = pl_row_beside(row, row->platform, arena);
+  } else {
+    char made[PL_ROW_PLATFORM_BYTES];
+    PL_TRY(pl_row_cluster(row, &c->plan, made, error));
+    c->platform = pl_arena_strdup(arena, made);
+  }
+  return c->platform != NULL ? PL_OK : pl_fail_memory(error, "the names of the platforms");
+}
+
 static pl_code express(pl_case *c, const pl_csv *known, const pl_case_options *options, framework_list *profiles,
                        pl_arena *arena, pl_error *error) {
   const pl_measured_row *row = c->row;
@@ -169,12 +184,9 @@ static pl_code express(pl_case *c, const pl_csv *known, const pl_case_options *o
   PL_TRY(pl_row_check_counts(row, &c->habits, error));
   PL_TRY(pl_row_check_words(row, error));
   if (!c->habits.is_named) pl_row_choose(row, &c->habits, &c->framework);
-  char platform[PL_ROW_PLATFORM_BYTES];
   pl_model *model = PL_TAKE(arena, pl_model, 1);
   if (model == NULL) return pl_fail_memory(error, "the models");
-  if (options->platform_path == NULL) PL_TRY(pl_row_cluster(row, &c->plan, platform, error));
-  c->platform = options->platform_path != NULL ? options->platform_path : pl_arena_strdup(arena, platform);
-  if (c->platform == NULL) return pl_fail_memory(error, "the names of the platforms");
+  PL_TRY(find_platform(c, options, arena, error));
   if (strcmp(c->habits.framework, "nemo") == 0) c->habits.vpp = pl_row_recipe_vpp(row, known);
   PL_TRY(pl_row_model(row, &c->habits, known, arena, model, error));
   c->model = model;

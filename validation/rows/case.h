@@ -17,6 +17,13 @@
 
 enum { PL_CASE_DEVICE_BYTES = 64 };
 
+/* The profile of its GPUs; of several kinds the platform's first, with the most memory that any has. */
+typedef struct pl_case_gpu {
+  char name[PL_CASE_DEVICE_BYTES];
+  double memory_bytes;
+  uint32_t n_kinds;
+} pl_case_gpu;
+
 typedef struct pl_case {
   const pl_measured_row *row; /* the first of its rows, in the order of the files */
   uint32_t n_rows;            /* that say the same */
@@ -41,10 +48,7 @@ typedef struct pl_case {
   /* How the time's logarithm moves with each figure of a site, and where the run is with that; nobody asked: 0. */
   double sensitivity[PL_SITE_COUNT];
   double remains_factor; /* of the predicted time, by what remains at the site; 1: none */
-  struct {
-    char name[PL_CASE_DEVICE_BYTES];
-    double memory_bytes;
-  } device; /* the profile of its GPUs, of several kinds the platform's first; not simulated: empty */
+  pl_case_gpu device;    /* not simulated: empty */
 } pl_case;
 
 typedef struct pl_cases {

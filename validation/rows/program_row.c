@@ -27,13 +27,6 @@ pl_code pl_program_row_simulate(pl_case *c, const pl_cluster *cluster, const pl_
   pl_ir_module module;
   pl_program_report report;
   pl_simulate_options here = *options;
-  pl_collective_profile profile;
-  const char *path = NULL;
-  if (rules->collective_profile == NULL) {
-    PL_TRY(pl_collective_profile_path(NULL, c->platform, arena, &path, error));
-    if (path != NULL) PL_TRY(pl_collective_profile_load(path, arena, &profile, error));
-    here.collective_profile = path != NULL ? &profile : NULL;
-  }
   pl_error why = PL_ERROR_INIT;
   pl_code code = pl_ir_load(c->program, arena, &module, &why);
   if (code == PL_OK) code = pl_ir_check(&module, &why);

@@ -54,6 +54,8 @@ double pl_row_bandwidth_Bps(const pl_measured_row *row);
 /* The device profile that is meant by what a table calls a GPU ("H100 80GB HBM3", "Tesla T4"), by the rules for rows of
  * measurements; NULL: none is known by it. */
 const char *pl_row_device_named(const char *gpu);
+/* Whether it names GPUs of several kinds. */
+bool pl_row_gpu_is_mixed(const char *gpu);
 
 enum { PL_ROW_RANKS_MAX = 1 << 24 };
 /* Whatever a cell says, what follows is within 32 bits: degrees and their products as --strategy takes them, gbs and

@@ -126,7 +126,57 @@ static bool names_all(const pl_measured_row *row, const char *words) {
   return true;
 }
 
+/* The word that a row of the table begins with: the device. */
+static const char *device_word(size_t i, char word[32]) {
+  snprintf(word, 32, "%.*s", (int)strcspn(machines[i].words, "+"), machines[i].words);
+  return word;
+}
+
+/* Names of one device: "A100 (DGX-A100)" is an A100, and the GPU of a GH200 an H100. */
+static bool is_same_device(const char *a, const char *b) {
+  if ((strcmp(a, "GH200") == 0 && strcmp(b, "H100") == 0) || (strcmp(a, "H100") == 0 && strcmp(b, "GH200") == 0))
+    return true;
+  const char *shorter = strlen(a) < strlen(b) ? a : b, *longer = shorter == a ? b : a;
+  size_t length = strlen(shorter);
+  return strncmp(shorter, longer, length) == 0 && !isalnum((unsigned char)longer[length]);
+}
+
+/* The first two kinds of GPUs that a cell names; `second` is "" where it names one or none. Whatever stands for a GPU
+ * is looked for, and what stands between two: "V100 + K80" has one that nobody here knows. */
+static void find_kinds(const char *gpu, char first[32], char second[32]) {
+  char word[32];
+  first[0] = second[0] = '\0';
+  for (size_t i = 0; i < sizeof machines / sizeof machines[0] && second[0] == '\0'; i++) {
+    bool is_device = strcmp(device_word(i, word), "not stated") != 0;
+    if (!is_device || !names_device(gpu, word)) continue;
+    if (first[0] == '\0')
+      memcpy(first, word, sizeof word);
+    else if (!is_same_device(first, word))
+      memcpy(second, word, sizeof word);
+  }
+  bool joined = strchr(gpu, '&') != NULL || strstr(gpu, " + ") != NULL;
+  if (first[0] != '\0' && second[0] == '\0' && joined) memcpy(second, "another", sizeof "another");
+}
+
+bool pl_row_gpu_is_mixed(const char *gpu) {
+  char first[32], second[32];
+  find_kinds(gpu, first, second);
+  return second[0] != '\0';
+}
+
+/* How many of each there are and what connects them no cell says. */
+static pl_code refuse_mixed(const pl_measured_row *row, pl_error *error) {
+  char first[32], second[32];
+  find_kinds(row->gpu, first, second);
+  if (second[0] == '\0') return PL_OK;
+  return pl_fail(error, PL_UNSUPPORTED,
+                 "gpu: '%.60s' names %s and %s: how many of each, and what connects them, says a platform file, in "
+                 "column 'platform' or by --platform",
+                 row->gpu, first, second);
+}
+
 static pl_code find_machine(const pl_measured_row *row, pl_platform_plan *plan, pl_error *error) {
+  PL_TRY(refuse_mixed(row, error));
   for (size_t i = 0; i < sizeof machines / sizeof machines[0]; i++) {
     if (!names_all(row, machines[i].words)) continue;
     if (machines[i].kind == NULL)

@@ -45,8 +45,9 @@ static pl_code check_devices(const pl_case *c, const pl_cluster *cluster, pl_err
   return PL_OK;
 }
 
-static bool is_file(const run *r, const pl_case *c) {
-  return r->options->platform_path != NULL || c->program != NULL;
+/* Not made from what the row says of its machines. */
+static bool is_file(const pl_case *c) {
+  return c->plan.n_parts == 0;
 }
 
 static double memory_of(const pl_row_habits *habits, const pl_simulate_report *report) {
@@ -72,9 +73,18 @@ static bool is_other_memory(const pl_cluster *cluster, double memory_bytes) {
   return memory_bytes > 0 && fabs(memory_bytes / pl_cluster_profile(cluster, 0)->memory_bytes - 1) > 0.05;
 }
 
+/* Whether what the row says of its GPUs is said of the platform's: a platform of another GPU stands for a machine that
+ * the row does not have, and one of several kinds says for itself what each can do. */
+static bool is_of_platform(const pl_case *c, const pl_cluster *cluster) {
+  if (!is_file(c)) return true;
+  const char *named = pl_row_device_named(c->row->gpu);
+  return cluster->n_profiles == 1 && (named == NULL || strcmp(named, pl_cluster_profile(cluster, 0)->name) == 0);
+}
+
 /* The figures of its GPUs that the row states; returns how many. */
 static uint32_t stated_figures(const pl_case *c, const pl_cluster *cluster, pl_vary_value values[STATED_MAX],
                                pl_vary_grid *grid) {
+  if (!is_of_platform(c, cluster)) return 0;
   double memory_bytes = pl_row_memory_bytes(c->row);
   const struct {
     const char *name;
@@ -136,8 +146,10 @@ static pl_code simulate_at_site(const run *r, pl_case *c, const pl_site *site, c
     options.cache = NULL; /* which tells clusters apart by address, and this one's memory is the next one's */
     options.blocks = NULL;
   }
+  c->device = (pl_case_gpu){.n_kinds = cluster->n_profiles};
   snprintf(c->device.name, sizeof c->device.name, "%s", cluster->profiles[0].name);
-  c->device.memory_bytes = cluster->profiles[0].memory_bytes;
+  for (uint32_t p = 0; p < cluster->n_profiles; p++)
+    c->device.memory_bytes = fmax(c->device.memory_bytes, cluster->profiles[p].memory_bytes);
   if (c->program != NULL) return pl_program_row_simulate(c, cluster, r->options, &options, arena, error);
   pl_strategy strategy = c->strategy;
   pl_simulate_report report;
@@ -212,7 +224,7 @@ static void simulate_all(const run *r, pl_case **some, uint32_t n, uint32_t n_th
 }
 
 static pl_code load(const run *r, const pl_case *c, uint32_t group, pl_platform **platform, pl_error *error) {
-  if (is_file(r, c)) return pl_platform_load(c->platform, r->options->profile_folder, platform, error);
+  if (is_file(c)) return pl_platform_load(c->platform, r->options->profile_folder, platform, error);
   const char *path = pl_arena_printf(r->arena, "%s/p%u.xml", r->folder, group);
   if (path == NULL) return pl_fail_memory(error, "the name of a file");
   PL_TRY(pl_platform_make_file(&c->plan, path, true, error));
@@ -238,8 +250,7 @@ typedef struct finding {
   double predicted_mem_bytes, flops, remains_factor;
   double sensitivity[PL_SITE_COUNT];
   pl_interval interval;
-  char device[PL_CASE_DEVICE_BYTES];
-  double device_bytes;
+  pl_case_gpu device;
   bool has_reason;
   char reason[PL_ERROR_MESSAGE_BYTES];
 } finding;
@@ -293,10 +304,9 @@ static void store_finding(const pl_case *c, finding *to) {
                   .flops = c->flops,
                   .remains_factor = c->remains_factor,
                   .interval = c->interval,
-                  .device_bytes = c->device.memory_bytes,
+                  .device = c->device,
                   .has_reason = c->reason != NULL};
   memcpy(to->sensitivity, c->sensitivity, sizeof to->sensitivity);
-  memcpy(to->device, c->device.name, sizeof to->device);
   if (c->reason != NULL) snprintf(to->reason, sizeof to->reason, "%s", c->reason);
 }
 
@@ -307,11 +317,44 @@ static pl_code adopt_finding(pl_case *c, const finding *from, pl_arena *arena, p
   c->remains_factor = from->remains_factor;
   c->interval = from->interval;
   memcpy(c->sensitivity, from->sensitivity, sizeof c->sensitivity);
-  memcpy(c->device.name, from->device, sizeof c->device.name);
-  c->device.memory_bytes = from->device_bytes;
+  c->device = from->device;
   if (!from->has_reason) return PL_OK;
   c->reason = pl_arena_strdup(arena, from->reason);
   return c->reason != NULL ? PL_OK : pl_fail_memory(error, "the reasons");
+}
+
+/* A profile that stands beside the platform of a row is its own, as --platform's is. */
+static pl_code load_row_collectives(run *r, const pl_case *c, pl_collective_profile *profile) {
+  const pl_case_options *options = r->options;
+  if (!is_file(c) || options->platform_path != NULL || options->collective_profile != NULL) return PL_OK;
+  const char *path;
+  PL_TRY(pl_collective_profile_path(NULL, c->platform, r->arena, &path, r->error));
+  PL_TRY(pl_collective_profile_load(path, r->arena, profile, r->error));
+  r->collective_profile = profile;
+  return PL_OK;
+}
+
+/* That of all rows ends the run; a row's own is the row's fault. */
+static void refuse_platform(const run *r, pl_case **some, uint32_t n, pl_code code, const pl_error *why) {
+  bool is_rows = is_file(some[0]) && r->options->platform_path == NULL;
+  if (!is_rows || (code != PL_BAD_INPUT && code != PL_UNSUPPORTED)) {
+    pl_fail(r->error, code, "%s", why->message);
+    return;
+  }
+  for (uint32_t i = 0; i < n; i++)
+    some[i]->reason = pl_arena_printf(r->arena, "platform: %s", why->message);
+  if (r->arena->failed) pl_fail_memory(r->error, "the reasons");
+}
+
+static pl_code simulate_on(const run *r, const pl_cluster *cluster, pl_case **some, uint32_t n, const plan *own) {
+  const pl_site none = {.n_runs = 0}, *site = r->options->site != NULL ? r->options->site : &none;
+  views both = {0};
+  PL_TRY(pl_site_view_take(site, cluster, r->collective_profile, r->arena, &both.own, r->error));
+  both.elsewhere = both.own;
+  if (site->elsewhere != NULL)
+    PL_TRY(pl_site_view_take(site->elsewhere, cluster, r->collective_profile, r->arena, &both.elsewhere, r->error));
+  simulate_all(r, some, n, own->n_threads, own->arenas, &both);
+  return r->error->code;
 }
 
 static pl_code simulate_piece(void *context, uint32_t index, pl_error *error) {
@@ -322,16 +365,16 @@ static pl_code simulate_piece(void *context, uint32_t index, pl_error *error) {
   r.error = error;
   if (r.options->progress) fprintf(stderr, "%u rows on %s\n", p->n, some[0]->platform);
   pl_platform *platform;
-  PL_TRY(load(&r, some[0], index, &platform, error));
-  const pl_site none = {.n_runs = 0}, *site = r.options->site != NULL ? r.options->site : &none;
-  const pl_cluster *cluster = pl_platform_cluster(platform);
-  views both = {0};
-  pl_code code = pl_site_view_take(site, cluster, r.collective_profile, r.arena, &both.own, error);
-  both.elsewhere = both.own;
-  if (code == PL_OK && site->elsewhere != NULL)
-    code = pl_site_view_take(site->elsewhere, cluster, r.collective_profile, r.arena, &both.elsewhere, error);
-  if (code == PL_OK) simulate_all(&r, some, p->n, own->n_threads, own->arenas, &both);
-  pl_platform_destroy(platform);
+  pl_collective_profile profile;
+  pl_error why = PL_ERROR_INIT;
+  pl_code code = load(&r, some[0], index, &platform, &why);
+  if (code == PL_OK) {
+    code = load_row_collectives(&r, some[0], &profile);
+    if (code == PL_OK) code = simulate_on(&r, pl_platform_cluster(platform), some, p->n, own);
+    pl_platform_destroy(platform);
+  } else {
+    refuse_platform(&r, some, p->n, code, &why);
+  }
   for (uint32_t i = 0; i < p->n && own->findings != NULL; i++)
     store_finding(some[i], &own->findings[p->first + i]);
   return error->code;
