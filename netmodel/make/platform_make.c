@@ -22,6 +22,7 @@ typedef struct request {
 } request;
 
 enum {
+  KEY_FORCE = 'f',
   KEY_FABRIC = 256,
   KEY_GPUS_PER_NODE,
   KEY_POD_NODES,
@@ -31,7 +32,6 @@ enum {
   KEY_SOCKETS,
   KEY_DEVICE,
   KEY_TRANSPORT,
-  KEY_FORCE,
   KEY_LIST
 };
 

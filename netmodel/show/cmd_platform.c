@@ -25,7 +25,7 @@ typedef struct request {
   pl_error error;
 } request;
 
-enum { KEY_JSON = 256, KEY_SVG, KEY_FORCE, KEY_DEVICES, KEY_SIMGRID };
+enum { KEY_FORCE = 'f', KEY_JSON = 256, KEY_SVG, KEY_DEVICES, KEY_SIMGRID };
 
 #define COMMON_OPTIONS                                                                                                 \
   {"json", KEY_JSON, NULL, 0, "Print JSON", 0}, {                                                                      \

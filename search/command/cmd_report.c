@@ -20,7 +20,7 @@
 #include "search/command/report_drawings.h"
 #include "search/results/results_reader.h"
 
-enum { KEY_OUTPUT = 'o', KEY_FORCE = 0x560, KEY_TITLE, PAGE_BYTES_MAX = 1 << 22 };
+enum { KEY_FORCE = 'f', KEY_OUTPUT = 'o', KEY_TITLE = 0x560, PAGE_BYTES_MAX = 1 << 22 };
 
 typedef struct report_options {
   const char *path, *output, *title;

@@ -19,6 +19,7 @@
 #include "workloads/run/simulate_program.h"
 
 enum {
+  KEY_FORCE = 'f',
   KEY_ITERATIONS = 'n',
   KEY_WARMUP = 'w',
   KEY_PLATFORM = 'p',
@@ -28,7 +29,6 @@ enum {
   KEY_OPS,
   KEY_DTYPE,
   KEY_PATIENCE,
-  KEY_FORCE,
   KEY_LEAST
 };
 

@@ -36,7 +36,7 @@ typedef struct show_options {
 } show_options;
 
 static const struct argp_option option_table[] = {
-    {"top", KEY_TOP, "N", 0, "only the first N rows", 0},
+    {"top", KEY_TOP, "N", 0, "only the first N rows; 0: all (the default)", 0},
     {"sort", KEY_SORT, "COLUMN", 0, "sort by COLUMN, by -COLUMN downwards (default iter_time_s)", 0},
     {"where", KEY_WHERE, "EXPR", 0,
      "only rows for which EXPR holds, e.g. 'fits and tmp<=8', \"schedule=='1f1b' or pp==1\", true (default: those that "
@@ -52,7 +52,7 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
   show_options *options = state->input;
   switch (key) {
   case KEY_TOP:
-    pl_parse_integer(value, "--top", 1, INT32_MAX, &options->top, &options->error);
+    pl_parse_integer(value, "--top", 0, INT32_MAX, &options->top, &options->error);
     return 0;
   case KEY_SORT:
     options->sort = value;

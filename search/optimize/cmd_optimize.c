@@ -16,8 +16,8 @@
 #include "search/trace/replay_session.h"
 
 enum {
+  KEY_FORCE = 'f',
   KEY_STEP = 0x500,
-  KEY_FORCE,
   KEY_PASSES,
   KEY_COSTS,
   KEY_METHOD,

@@ -9,7 +9,7 @@
 #include "search/parallel/progress_line.h"
 #include "search/parallel/ranks.h"
 
-enum { KEY_OUTPUT = 'o', KEY_THREADS = 0x420, KEY_FORCE, KEY_RESUME, KEY_PROGRESS, KEY_QUIET, KEY_JSON };
+enum { KEY_FORCE = 'f', KEY_OUTPUT = 'o', KEY_THREADS = 0x420, KEY_RESUME, KEY_PROGRESS, KEY_QUIET, KEY_JSON };
 
 static const struct argp_option option_table[] = {
     {"output", KEY_OUTPUT, "FILE", 0, "results file (HDF5) to create", 3},
@@ -62,7 +62,7 @@ pl_code pl_run_options_check(const pl_run_options *options, pl_error *error) {
 
 /* ---- the command line as recorded ---- */
 
-/* Options that are left out; NULL ends a list. -o is one of `valued` in both. */
+/* Options that are left out; NULL ends a list. -o is one of `valued` and -f one of `flags` in both. */
 typedef struct left_out {
   const char *const *flags, *const *valued;
 } left_out;
@@ -85,7 +85,9 @@ static bool is_one_of(const char *const *names, const char *word, size_t length)
  * as argp allows; what would be ambiguous has no meaning for argp either. */
 static int left_out_length(const left_out *which, char *const *argv, int i) {
   const char *word = argv[i];
-  if (strncmp(word, "-o", 2) == 0) return word[2] == '\0' && argv[i + 1] != NULL ? 2 : 1;
+  if (strcmp(word, "-f") == 0) return 1;
+  if (strncmp(word, "-fo", 3) == 0) word++;
+  if (strncmp(word, "-o", 2) == 0 || word > argv[i]) return word[2] == '\0' && argv[i + 1] != NULL ? 2 : 1;
   if (strncmp(word, "--", 2) != 0 || word[2] == '\0') return 0;
   size_t length = strcspn(word + 2, "=");
   if (is_one_of(which->flags, word + 2, length)) return 1;

@@ -9,7 +9,7 @@
 #include "core/system/output_file.h"
 #include "search/trace/diagnosis_report.h"
 
-enum { KEY_STEP = 0x500, KEY_FORCE, KEY_JSON = 'j' };
+enum { KEY_FORCE = 'f', KEY_STEP = 0x500, KEY_JSON = 'j' };
 
 typedef struct diagnose_options {
   const char *path, *output;

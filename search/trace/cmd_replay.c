@@ -22,6 +22,7 @@
 #include "workloads/trace/replay_trace.h"
 
 enum {
+  KEY_FORCE = 'f',
   KEY_STEP = 0x500,
   KEY_SCALE,
   KEY_TRACE,
@@ -29,7 +30,6 @@ enum {
   KEY_PLATFORM,
   KEY_RANKS,
   KEY_PROFILE,
-  KEY_FORCE,
   KEY_JSON = 'j',
   MOST_SCALES = 32
 };

@@ -13,7 +13,7 @@
 #include "search/trace/trace_report.h"
 #include "workloads/formats/import.h"
 
-enum { KEY_FORCE = 0x500, KEY_PER_HOST, KEY_OPS, KEY_QUIET = 'q', KEY_JSON = 'j' };
+enum { KEY_FORCE = 'f', KEY_PER_HOST = 0x500, KEY_OPS, KEY_QUIET = 'q', KEY_JSON = 'j' };
 
 typedef struct trace_options {
   const char *path, *output;

@@ -49,6 +49,17 @@ refuses() {
   refuses "sweep: '-o' needs a value: --output FILE" sweep -o
 }
 
+@test "-f is --force wherever there is one, but in calibrate, whose -f is --profile" {
+  local with=0
+  for command in "${commands[@]}"; do
+    "$PACELINE" $command --help | grep -q -- '--force' || continue
+    [[ $command == calibrate ]] && continue
+    with=$((with + 1))
+    "$PACELINE" $command --help | grep -q -- '^  -f, --force ' || { echo "$command"; return 1; }
+  done
+  [ "$with" -ge 14 ]
+}
+
 @test "an option cut too short" {
   refuses "simulate: '--s' is short for several options: --strategy, --svg, --sensitivity, --seq, --site, --sharing, --streams, --slow; write more of it" simulate --s 4
   refuses "show: '--c' is short for several options: --columns, --csv; write more of it" show --c x

@@ -36,6 +36,12 @@ refused() {
   [ "$output" = $'2,gpipe\npp,schedule' ]
 }
 
+@test "--top 0 is all, as explain has it" {
+  all=$("$PACELINE" show "$FILE" --csv)
+  [ "$("$PACELINE" show "$FILE" --csv --top 0)" = "$all" ]
+  [ "$(wc -l <<<"$all")" -gt "$("$PACELINE" show "$FILE" --csv --top 3 | wc -l)" ]
+}
+
 @test "JSON names every column" {
   "$PACELINE" show "$FILE" --json --top 2 | /usr/bin/python3 -c '
 import json, sys
@@ -126,7 +132,7 @@ file.attrs["command"] = "paceline sweep \x1b[2J"' "$BATS_TEST_TMPDIR/texts.h5"
   refused "--sort: there is no column 'mem'" "$FILE" --sort mem
   refused "--columns: there is no column 'peak'; near: peak_mem_bytes, peak_stage" "$FILE" --columns pp,peak
   refused "--top" "$FILE" --top ten
-  refused "--top" "$FILE" --top 0
+  refused "--top" "$FILE" --top -1
   refused "exclude each other" "$FILE" --json --csv
   refused "which results file" --top 3
   refused "is not an option" "$FILE" --best

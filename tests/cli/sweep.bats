@@ -184,6 +184,12 @@ END
   echo text > "$folder/copy.h5"
   "$PACELINE" sweep "${job[@]}" -o "$folder/copy.h5" --quiet --force
   cmp "$out" "$folder/copy.h5"
+  for short in "-f -o $folder/copy.h5" "-fo $folder/copy.h5" "-fo$folder/copy.h5"; do # nothing of it is recorded
+    echo text >"$folder/copy.h5"
+    # shellcheck disable=SC2086
+    "$PACELINE" sweep "${job[@]}" $short --quiet
+    cmp "$out" "$folder/copy.h5"
+  done
   run "$PACELINE" sweep "${job[@]}" -o "$out" --resume --json
   [[ "$output" == *'"simulated_now": 0,'* ]]
   cmp "$out" "$folder/copy.h5"

@@ -23,8 +23,8 @@
 #include "workloads/run/site_remains.h"
 
 enum {
+  KEY_FORCE = 'f',
   KEY_CSV = 0x300,
-  KEY_FORCE,
   KEY_JSON,
   KEY_THREADS,
   KEY_PROGRESS,

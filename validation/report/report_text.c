@@ -56,7 +56,7 @@ static void print_reasons(FILE *stream, const pl_case_groups *reasons) {
     const pl_case_group *group = &reasons->groups[g];
     const pl_case *c = group->cases[0];
     const char *detail = c->reason + strlen(group->name);
-    fprintf(stream, "%-40.40s %5u %7u  %s:%" PRIu32 "%.90s\n", group->name, group->statistics.n_rows, group->n_cases,
+    fprintf(stream, "%-40.40s %5u %7u  %s:%" PRIu32 "%s\n", group->name, group->statistics.n_rows, group->n_cases,
             c->row->file, c->row->line, detail);
   }
   fputc('\n', stream);

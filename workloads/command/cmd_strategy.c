@@ -20,7 +20,7 @@
 typedef enum action { ACTION_CHECK = 0, ACTION_SHOW, ACTION_CHOOSE } action;
 static const char *const action_names[] = {"check", "show", "choose", NULL};
 
-enum { KEY_STRATEGY = 'S', KEY_OUTPUT = 'o', KEY_TAKE = 0x600, KEY_FORCE };
+enum { KEY_FORCE = 'f', KEY_STRATEGY = 'S', KEY_OUTPUT = 'o', KEY_TAKE = 0x600 };
 
 typedef struct request {
   const char *action, *file, *strategy, *take, *output;
