@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/hash_index.h"
 #include "search/method/method_space.h"
 #include "search/method/placement_descent.h"
 #include "search/method/placement_score.h"
@@ -148,12 +149,45 @@ static pl_code rank_tables(placing *own, const shape *s, uint64_t most, pl_best_
   return tables.complete ? PL_OK : pl_table_descend(&descent, r, error);
 }
 
+uint64_t pl_placement_key(const pl_strategy *s) {
+  const int32_t numbers[] = {s->pp,
+                             s->dp,
+                             s->tmp,
+                             s->cp,
+                             s->ep,
+                             s->etp,
+                             s->ep_overlap,
+                             s->mbs,
+                             s->vpp,
+                             (int32_t)s->recipe,
+                             s->cp_gather,
+                             (int)s->schedule,
+                             s->sp,
+                             s->overlap,
+                             (int)s->recompute,
+                             s->zero};
+  uint64_t hash = 1;
+  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+    hash = pl_hash_word(hash, (uint64_t)(uint32_t)numbers[i]);
+  return hash;
+}
+
+/* Whether no candidate was it so far but for the order. */
+static bool is_new(placing *own, pl_hash_index *seen, const pl_strategy *strategy) {
+  uint64_t key = pl_placement_key(strategy);
+  uint32_t probe = 0;
+  if (pl_hash_index_find(seen, key, &probe) != NULL) return false;
+  pl_hash_index_put(seen, key, own, own->arena);
+  return true;
+}
+
 /* With all candidates of the shape, whose entries of step 1 are the first `n_orders`. */
 static pl_code score_shape(placing *own, const shape *s, uint32_t n_orders, pl_error *error) {
+  pl_hash_index seen = {0};
   pl_best_tables r = {.cells = (size_t)s->pp * own->pools.n_pools};
   PL_TRY(rank_tables(own, s, own->left / 2, &r, error));
   for (uint32_t e = 0; e < n_orders && own->left > PL_TABLES_KEPT; e++) {
-    if (!has_shape(s, &own->entries[e].strategy)) continue;
+    if (!has_shape(s, &own->entries[e].strategy) || !is_new(own, &seen, &own->entries[e].strategy)) continue;
     for (uint32_t i = 0; i < r.n; i++) {
       pl_strategy placed = own->entries[e].strategy;
       double estimate_s;

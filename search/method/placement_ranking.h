@@ -4,7 +4,8 @@
  *   1. Every candidate of the space is scored as the orders place it.
  *   2. For every shape (pp, dp, cp, tmp) the tables of placements (search/method/placement.h) are scored with the
  * shape's best candidate: all of them up to MOST_TABLES, else those and what local search finds
- * (search/method/placement_descent.h). The PL_TABLES_KEPT best ones are scored with the shape's other candidates.
+ * (search/method/placement_descent.h). The PL_TABLES_KEPT best ones are scored with the shape's other candidates, of
+ * those that differ in their order alone with the first: a table is the same devices whatever the order.
  *
  * A score costs about the square of the devices (0.3 ms for 16 of them), so that all of them together are limited to
  * SCORE_WORK devices squared: half for step 1 (every so-manieth candidate where they are too many), the rest for the
@@ -33,6 +34,8 @@ typedef struct pl_placement_ranking {
   uint64_t n_tables; /* that were scored */
 } pl_placement_ranking;
 
+/* Everything of a strategy but its layers, its split and where its ranks lie. */
+uint64_t pl_placement_key(const pl_strategy *strategy);
 /* In `arena`. PL_BAD_INPUT if the space is empty. */
 pl_code pl_placement_ranking_take(const pl_search_problem *problem, pl_arena *arena, pl_placement_ranking *ranking,
                                   pl_error *error);

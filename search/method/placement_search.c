@@ -39,34 +39,18 @@ pl_code pl_placement_search_init(pl_placement_search *search, const pl_search_pr
   return pl_placement_ranking_take(problem, arena, &search->ranking, error);
 }
 
+/* By what lies where: an order is a way to write a placement down, and two of them may be the same devices. */
 static uint64_t hash_of(const pl_strategy *s) {
-  const int32_t numbers[] = {s->pp,
-                             s->dp,
-                             s->tmp,
-                             s->cp,
-                             s->ep,
-                             s->etp,
-                             s->ep_overlap,
-                             s->mbs,
-                             s->vpp,
-                             (int32_t)s->recipe,
-                             s->cp_gather,
-                             (int)s->schedule,
-                             s->sp,
-                             s->overlap,
-                             (int)s->recompute,
-                             s->zero};
-  uint64_t hash = 1;
-  for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-    hash = pl_hash_word(hash, (uint64_t)(uint32_t)numbers[i]);
-  for (const char *c = s->order; *c != '\0'; c++)
-    hash = pl_hash_word(hash, (uint64_t)*c);
+  uint64_t hash = pl_placement_key(s);
   for (int32_t c = 0; s->boundary != NULL && c <= pl_strategy_n_chunks(s); c++)
     hash = pl_hash_word(hash, (uint64_t)s->boundary[c]);
   for (int32_t r = 0; s->split != NULL && r < s->dp; r++)
     hash = pl_hash_word(hash, (uint64_t)s->split[r]);
-  for (uint32_t i = 0; i < pl_strategy_n_ranks(s); i++)
-    hash = pl_hash_word(hash, pl_strategy_device_of_rank(s, i));
+  const pl_rank_strides strides = pl_strategy_rank_strides(s);
+  for (int32_t stage = 0; stage < s->pp; stage++)
+    for (int32_t replica = 0; replica < pl_strategy_replicas(s); replica++)
+      for (int32_t tensor = 0; tensor < s->tmp; tensor++)
+        hash = pl_hash_word(hash, pl_strategy_device_of_rank(s, pl_rank_at(&strides, stage, replica, tensor)));
   return hash;
 }
 
