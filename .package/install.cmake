@@ -45,6 +45,15 @@ add_custom_command(
   DEPENDS paceline .package/texts.sh .package/completion_bash.awk .package/completion_zsh.awk .package/completion_fish.awk
   COMMENT "Man pages and completions")
 add_custom_target(paceline_texts ALL DEPENDS ${texts}/done)
+# Who builds the program alone (--target paceline) installs it with them all the same; they take a second.
+install(CODE "
+  set(program \"$<TARGET_FILE:paceline>\")
+  if(NOT EXISTS \"${texts}/done\" OR \"\${program}\" IS_NEWER_THAN \"${texts}/done\")
+    execute_process(COMMAND bash \"${PROJECT_SOURCE_DIR}/.package/texts.sh\" \"\${program}\" \"${texts}\" RESULT_VARIABLE failed)
+    if(failed)
+      message(FATAL_ERROR \"no man pages and completions: build the program first (cmake --build ${CMAKE_BINARY_DIR}), or look above\")
+    endif()
+  endif()")
 install(DIRECTORY ${texts}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 FILES_MATCHING PATTERN "*.1")
 install(FILES ${texts}/paceline.bash DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/bash-completion/completions RENAME paceline)
 install(FILES ${texts}/_paceline DESTINATION ${CMAKE_INSTALL_DATAROOTDIR}/zsh/site-functions)

@@ -13,6 +13,14 @@ setup() {
   cd "$BATS_TEST_TMPDIR"
 }
 
+# Who builds the program alone has no texts yet.
+@test "the program alone was built: man pages and completions come all the same" {
+  mv "$BUILD_DIR/texts" texts
+  cmake --install "$BUILD_DIR" --prefix "$PWD/alone" >log
+  diff -r texts "$BUILD_DIR/texts"
+  diff -r "$prefix/share" alone/share --exclude paceline.pc
+}
+
 # away COMMAND ...: without the sources where the system lets us hide them (an empty folder over them, in a namespace of its own),
 # and with nothing of the environment but PATH.
 away() {
