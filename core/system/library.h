@@ -8,7 +8,8 @@
 #include <stddef.h>
 
 /* Sets the pointer to a function at `function` to the one that `library` ("libpaceline_x.so") exports as `name`. False:
- * the library is not there or is another one; `reason` says what the loader says. */
+ * the library is not there, is another one, or needs one of the system that is not there; `reason` says what the loader
+ * says and which of these it is. */
 bool pl_library_find(const char *library, const char *name, void *function, char *reason, size_t reason_bytes);
 
 #endif

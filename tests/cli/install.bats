@@ -106,6 +106,13 @@ away() {
   run -2 --separate-stderr env -i moved/bin/paceline simulate "${job[@]}" --from rows.h5:3
   [[ $stderr == *"HDF5 cannot be used: "* ]]
   run -0 env -i moved/bin/paceline search "${job[@]}" --pp 4
+  # One that is there and needs one of the system that is not.
+  echo 'int pl_away;' | cc -shared -fPIC -x c - -o libaway.so
+  library=$(dirname "$(find moved -name libpaceline_simgrid.so)")/libpaceline_hdf5.so
+  echo 'extern int pl_away; int *pl_it(void); int *pl_it(void) { return &pl_away; }' | cc -shared -fPIC -x c - -x none ./libaway.so -Wl,-soname,libpaceline_hdf5.so -o "$library"
+  rm libaway.so
+  run -2 --separate-stderr env -i moved/bin/paceline sweep "${job[@]}" --pp 4 -o rows.h5
+  [[ $stderr == *"HDF5 cannot be used: ./libaway.so: cannot open shared object file: No such file or directory, which libpaceline_hdf5.so needs; it is the system's: install it "*" LD_LIBRARY_PATH" ]] || { echo "$stderr"; return 1; }
   rm -r moved/share/paceline
   cp "$source_dir"/platforms/amp-homogeneous.xml p.xml && cp "$source_dir/workloads/models/gpt2-345m.json" m.json && mkdir devices &&
     cp "$source_dir/platforms/devices/T4.json" devices
