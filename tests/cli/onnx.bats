@@ -77,6 +77,27 @@ refused() {
   "$PACELINE" program print --model "$FILES/stuck.onnx" --gbs 1 --level model -o "$BATS_TEST_TMPDIR/stuck.plir"
 }
 
+@test "a length that the file does not take is told of first, whatever the strategy" {
+  /usr/bin/python3 - "$FILES" <<'PYTHON'
+import sys
+import onnx
+from onnx import TensorProto, helper
+made = helper.make_graph([helper.make_node("Gather", ["table", "ids"], ["h"], "look"), helper.make_node("MatMul", ["h", "w"], ["y"], "out")], "g",
+                         [helper.make_tensor_value_info("ids", TensorProto.INT64, [3, 10])], [helper.make_tensor_value_info("y", TensorProto.FLOAT, [3, 10, 5])],
+                         [helper.make_tensor("table", TensorProto.FLOAT, [7, 4], [0.5] * 28), helper.make_tensor("w", TensorProto.FLOAT, [4, 5], [0.1] * 20)])
+onnx.save(helper.make_model(made, opset_imports=[helper.make_opsetid("", 13)], ir_version=8), sys.argv[1] + "/words.onnx")
+PYTHON
+  for command in "simulate --platform dgx-1v --strategy pp=1,dp=8,tmp=1,mbs=1" "search --platform dgx-1v" "program print" "verify --strategy pp=1,dp=2,tmp=1,mbs=1"; do
+    # shellcheck disable=SC2086
+    run "$PACELINE" $command --model "$FILES/words.onnx" --gbs 24 --seq 20
+    [ "$status" -eq 2 ] && [[ ${lines[-1]} == "paceline ${command%% *}: --seq 20: $FILES/words.onnx was exported for 10 tokens only; leave --seq out, or export it with dynamic_axes" ]] || { echo "$command: $output"; return 1; }
+    # shellcheck disable=SC2086
+    run "$PACELINE" $command --model "$FILES/good.onnx" --gbs 24 --seq 20
+    [ "$status" -eq 2 ] && [[ ${lines[-1]} == "paceline ${command%% *}: --seq 20: the inputs of $FILES/good.onnx have no tokens; leave --seq out" ]] || { echo "$command: $output"; return 1; }
+  done
+  "$PACELINE" simulate --platform dgx-1v --strategy pp=1,dp=1,tmp=1,mbs=3,idle=1 --model "$FILES/words.onnx" --gbs 24 --seq 10 >/dev/null
+}
+
 @test "softmax as operator sets before 13 have it, over one axis of several" {
   "$PACELINE" verify --model "$FILES/points.onnx" --gbs 4 --strategy pp=1,dp=2,tmp=1,mbs=1
 }

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "workloads/ir/stack.h"
+#include "workloads/onnx/onnx_program.h"
 
 const char *const pl_job_source_names[] = {
     [PL_SOURCE_OPTION] = "option", [PL_SOURCE_MODEL] = "model", [PL_SOURCE_ASSUMED] = "assumed"};
@@ -55,6 +56,19 @@ static bool is_of_pictures(const pl_model *model) {
   return model->program.stack != NULL && model->program.stack->kind == PL_STACK_PATCHES;
 }
 
+/* A length that its file does not take is wrong before any strategy is. */
+static pl_code check_exported(const pl_onnx_model *onnx, const char *path, const pl_job *job, pl_error *error) {
+  if (!onnx->has_seq && job->seq != 1)
+    return pl_fail(error, PL_BAD_INPUT, "--seq %" PRId64 ": the inputs of %s have no tokens; leave --seq out", job->seq,
+                   path);
+  if (onnx->has_seq && onnx->seq > 0 && job->seq != onnx->seq)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "--seq %" PRId64 ": %s was exported for %" PRId64
+                   " tokens only; leave --seq out, or export it with dynamic_axes",
+                   job->seq, path, onnx->seq);
+  return PL_OK;
+}
+
 pl_code pl_job_defaults_take(const pl_model *model, const char *path, pl_job *job, pl_job_origin *origin,
                              pl_error *error) {
   PL_TRY(take_type(model, path, job, origin, error));
@@ -63,6 +77,8 @@ pl_code pl_job_defaults_take(const pl_model *model, const char *path, pl_job *jo
   if (origin->seq_is_given && is_of_pictures(model) && job->seq != model->positions.max_positions)
     return pl_fail(error, PL_BAD_INPUT, "--seq %" PRId64 ": a picture is %" PRId64 " tokens for %s; leave --seq out",
                    job->seq, model->positions.max_positions, path);
+  if (origin->seq_is_given && model->program.onnx != NULL)
+    PL_TRY(check_exported(model->program.onnx, path, job, error));
   if (origin->seq_is_given) return PL_OK;
   job->seq = pl_model_default_seq(model);
   if (job->seq > 0) return PL_OK;
