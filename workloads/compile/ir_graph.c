@@ -215,6 +215,7 @@ pl_code pl_ir_graph_maker_take(const pl_cluster *cluster, const pl_ir_module *mo
                           .framework = pl_framework_or_ideal(options->framework),
                           .kernel = pl_ir_row_of("kernel"),
                           .routing = pl_ir_routing_of(module)};
+  own->routing.gathers = own->framework->kernels.permutation == PL_PERMUTATION_GATHERED;
   own->prices = PL_TAKE(arena, pl_ir_price *, (size_t)module->n_functions * PL_IR_GRAPH_CATEGORIES);
   own->again = PL_TAKE(arena, const bool *, (size_t)module->n_functions + 1);
   own->doings = PL_TAKE(arena, pl_ir_doing, (size_t)module->n_functions + 1);

@@ -232,10 +232,11 @@ static bool has_reason(const pl_ir_launch *own, const char *reason) {
   return own->ops[0].reason != NULL && strcmp(own->ops[0].reason, reason) == 0;
 }
 
-/* Of software whose figure is a module's, of which the norm itself has the launch. */
-static bool is_in_launch_of_norm(const pl_ir_launch *own, const pl_framework *framework) {
-  return has_reason(own, PL_READ_NORM_STEPS) && pl_framework_has_module_launches(framework) &&
-         pl_ir_launch_find(own, "rms_norm") == NULL && pl_ir_launch_find(own, "rms_norm_backward") == NULL;
+/* Of software whose figure is a module's, of which the norm itself, or the op that moves tokens, has the launch. */
+static bool is_in_launch_of_module(const pl_ir_launch *own, const pl_framework *framework) {
+  bool of_norm = has_reason(own, PL_READ_NORM_STEPS) && pl_ir_launch_find(own, "rms_norm") == NULL &&
+                 pl_ir_launch_find(own, "rms_norm_backward") == NULL;
+  return (of_norm || has_reason(own, PL_READ_TOKEN_STEPS)) && pl_framework_has_module_launches(framework);
 }
 
 /* Of what it reads first, but for signs. NULL: it reads nothing. */
@@ -259,10 +260,11 @@ static bool describe(const pl_ir_launch *own, const pl_framework *framework, pl_
                     .batch = 1,
                     .deterministic = framework->kernels.deterministic,
                     .attention_kernel = (uint8_t)framework->kernels.attention_kernel,
-                    .host_free = (copy != NULL && copies_heads(copy)) || is_in_launch_of_norm(own, framework) ||
+                    .host_free = (copy != NULL && copies_heads(copy)) || is_in_launch_of_module(own, framework) ||
                                  has_reason(own, PL_READ_AUTOCAST_WIDER),
                     .plain = has_reason(own, PL_READ_NORM_STEPS) || has_reason(own, PL_READ_AUTOCAST) ||
-                             is_step_of_norm(own, framework) || pl_ir_launch_find(own, "batch_norm") != NULL ||
+                             has_reason(own, PL_READ_TOKEN_STEPS) || is_step_of_norm(own, framework) ||
+                             pl_ir_launch_find(own, "batch_norm") != NULL ||
                              pl_ir_launch_find(own, "batch_norm_backward") != NULL,
                     .bytes = pl_ir_launch_moves(own, framework, element)};
   for (int32_t i = 0; i < own->n_ops; i++)

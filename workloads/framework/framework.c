@@ -79,6 +79,8 @@ static const char *const assign_words[] = {"uniform", "balanced", "ends", "fille
 static const char *const autocast_words[] = {"off", "norms", "all", NULL};
 static const char *const allocator_words[] = {"exact", "caching", NULL};
 static const char *const window_words[] = {"microbatch", "pass", "kernel", NULL};
+static const char *const permutation_words[] = {"fused", "gathered", "indexed", "weighted", "scattered", NULL};
+static const char *const expert_words[] = {"grouped", "sliced", "joined", NULL};
 static const char *const default_word[] = {"default", NULL}, *const kept_word[] = {"as_kept", NULL};
 static const char *const all_word[] = {"all", NULL}, *const device_word[] = {"device", NULL};
 
@@ -91,6 +93,8 @@ static const switch_row switches[] = {
     {"kernels", "masks_scores", SWITCH_FLAG, AT(kernels.masks_scores), NULL, 0},
     {"kernels", "fused_gelu", SWITCH_FLAG, AT(kernels.fuses_gelu), NULL, 0},
     {"kernels", "fused_expert_bias", SWITCH_FLAG, AT(kernels.fuses_expert_bias), NULL, 0},
+    {"kernels", "permutation", SWITCH_WORD, AT(kernels.permutation), permutation_words, 0},
+    {"kernels", "experts", SWITCH_WORD, AT(kernels.experts), expert_words, 0},
     {"kernels", "fused_activation", SWITCH_FLAG, AT(kernels.fuses_activation), NULL, 0},
     {"kernels", "fused_gate", SWITCH_FLAG, AT(kernels.fuses_gate), NULL, 0},
     {"kernels", "packed_gate", SWITCH_FLAG, AT(kernels.packs_gate), NULL, 0},

@@ -113,6 +113,23 @@ typedef enum pl_weight_form {
   PL_WEIGHTS_ALONE            /* weights in the job's type and moments like them, nothing in fp32 ("bf16-true") */
 } pl_weight_form;
 
+/* Who moves tokens to their experts and adds up the answers (fuse/kernel_dispatch.c has what each reads and writes). */
+typedef enum pl_permutation_form {
+  PL_PERMUTATION_FUSED = 0, /* a kernel in either direction */
+  PL_PERMUTATION_GATHERED,  /* PyTorch ops on tokens that all ranks have gathered (Megatron Core 0.6, all-gather) */
+  PL_PERMUTATION_INDEXED,   /* PyTorch ops by index (Megatron Core 0.6 to 0.9, all-to-all) */
+  PL_PERMUTATION_WEIGHTED,  /* PyTorch ops that weigh the answers, then add them up (0.10 to 0.12) */
+  PL_PERMUTATION_SCATTERED  /* PyTorch ops that add them up; the activation has weighed them (since 0.13) */
+} pl_permutation_form;
+
+/* How a device's experts are computed: all of a layer at once, or one after the other, whose rows are cut out of one
+ * tensor and put into another. */
+typedef enum pl_expert_form {
+  PL_EXPERTS_GROUPED = 0,
+  PL_EXPERTS_SLICED, /* copied into a tensor of zeros, each by itself (Megatron Core to 0.8) */
+  PL_EXPERTS_JOINED  /* split, and put together by one kernel (since 0.9) */
+} pl_expert_form;
+
 /* How far the host runs ahead of the GPU: until something makes it wait. */
 typedef enum pl_host_window {
   PL_HOST_MICROBATCH = 0, /* forward and backward of a microbatch: nothing in between waits for the GPU */
@@ -139,6 +156,8 @@ typedef struct pl_framework {
                               their gradients side by side */
     bool fuses_expert_bias; /* of experts' answers, with their weights: by the product; else in PyTorch ops
                                (fuse/kernel_bias.c) */
+    int permutation;        /* pl_permutation_form */
+    int experts;            /* pl_expert_form */
     bool fuses_residual;    /* bias + dropout + addition is one kernel */
     bool fuses_rotary;
     bool fuses_context; /* gathered keys and values are attended to at once; else in cp steps (launched_context.c) */

@@ -39,6 +39,7 @@ typedef struct pl_kernel_stepping {
   const struct pl_step_signs *signs; /* of kernel_batch_norm.c; NULL: batch norms stand by themselves */
   pl_gelu_parts gelus[PL_GELUS_MAX];
   int32_t n_gelus;
+  int32_t answers; /* of the function that is written: experts' answers before they are weighed; PL_IR_NONE */
 } pl_kernel_stepping;
 
 static inline bool pl_step_is(const pl_kernel_stepping *own, int32_t op, const char *row) {
@@ -100,6 +101,14 @@ int32_t pl_step_update(pl_kernel_stepping *own, int32_t index);
 void pl_step_gelu(pl_kernel_stepping *own, int32_t index);
 void pl_step_gelu_backward(pl_kernel_stepping *own, int32_t index);
 void pl_step_keep_gelu(pl_kernel_stepping *own, const pl_ir_op *keep);
+
+/* Tokens of experts: whether they are exchanged `to` their experts or `from` them; `made`, which came, by its expert;
+ * around what takes answers back, these by the device that they go to, and what there was of them before (PL_IR_NONE:
+ * they lie so). Behind an op, what else moves them where no one kernel does. kernel_dispatch.c */
+bool pl_step_exchanges(const pl_kernel_stepping *own, int32_t op, const char *which);
+int32_t pl_step_sort_tokens(pl_kernel_stepping *own, int32_t index, int32_t made);
+int32_t pl_step_sort_answers(pl_kernel_stepping *own, int32_t index);
+void pl_step_dispatch(pl_kernel_stepping *own, int32_t index);
 
 /* Behind the bias of experts' answers, and in front of the sum of its gradient, what they are in steps. kernel_bias.c
  */

@@ -267,53 +267,6 @@ static int32_t on_its_way(pl_kernel_stepping *own, int32_t of, int32_t value) {
   return value;
 }
 
-/* Whether these are tokens of several experts on this device, which lie by the device that they came from where they
- * are exchanged and by their expert where they are computed with. */
-static bool is_sorted(const pl_kernel_stepping *own, int32_t value) {
-  const pl_ir_type *type = &own->finding.read.f->values[value].type;
-  int32_t experts = pl_ir_type_find(type, pl_ir_name_of("x"));
-  return experts >= 0 && pl_ir_type_find(type, pl_ir_name_of("h")) >= 0 &&
-         pl_ir_type_local_extent(&own->to->mesh, type, experts) > 1;
-}
-
-static bool exchanges(const pl_kernel_stepping *own, int32_t op, const char *which) {
-  return pl_step_is(own, op, "all_to_all") &&
-         pl_ir_op_has_name(pl_read_op(&own->finding.read, op), which, pl_ir_name_of("x"));
-}
-
-static bool is_of_tokens(const pl_kernel_stepping *own, int32_t value) {
-  return pl_read_is_of_tokens(pl_read_type(&own->finding.read, value));
-}
-
-/* Tokens of experts go this way: to them by exchanges, gathered over tensor ranks that have a part of each expert, and
- * back by scattered sums and exchanges. */
-static bool brings(const pl_kernel_stepping *own, int32_t op) {
-  bool one = op != PL_IR_NONE && (exchanges(own, op, "to") || pl_step_is(own, op, "all_gather"));
-  return one && is_of_tokens(own, pl_read_op(&own->finding.read, op)->first_output);
-}
-
-static bool takes_back(const pl_kernel_stepping *own, int32_t op) {
-  bool one = op != PL_IR_NONE && (exchanges(own, op, "from") || pl_step_is(own, op, "reduce_scatter"));
-  return one && is_of_tokens(own, pl_read_op(&own->finding.read, op)->first_output);
-}
-
-/* Tokens that came, by their expert. */
-static int32_t sort_tokens(pl_kernel_stepping *own, int32_t index, int32_t made) {
-  int32_t value = pl_read_op(&own->finding.read, index)->first_output;
-  if (!brings(own, index) || brings(own, own->finding.read.user[value]) || !is_sorted(own, value)) return made;
-  return pl_step_append_same(own, "copy", made, "by their expert", NULL);
-}
-
-/* Answers that go, by the device that they go to. *before: what there is of them for others. */
-static void sort_answers(pl_kernel_stepping *own, int32_t index, int32_t *before) {
-  *before = PL_IR_NONE;
-  if (!takes_back(own, index)) return;
-  int32_t value = pl_read_op(&own->finding.read, index)->inputs[0];
-  if (takes_back(own, pl_read_maker(&own->finding.read, value)) || !is_sorted(own, value)) return;
-  *before = own->map[value];
-  own->map[value] = pl_step_append_same(own, "copy", *before, "by the device that they go to", NULL);
-}
-
 /* What was gathered of a parameter is copied to where it is used, by one kernel or by one a rank. */
 static int32_t copy_gathered(pl_kernel_stepping *own, int32_t index, int32_t gathered) {
   const pl_framework *framework = own->options->framework;
@@ -332,8 +285,8 @@ static int32_t copy_gathered(pl_kernel_stepping *own, int32_t index, int32_t gat
 
 /* The same way, of what lies by experts. */
 static bool exchanges_alike(const pl_kernel_stepping *own, int32_t op, int32_t other) {
-  return (exchanges(own, op, "to") && exchanges(own, other, "to")) ||
-         (exchanges(own, op, "from") && exchanges(own, other, "from"));
+  return (pl_step_exchanges(own, op, "to") && pl_step_exchanges(own, other, "to")) ||
+         (pl_step_exchanges(own, op, "from") && pl_step_exchanges(own, other, "from"));
 }
 
 static bool is_written(const pl_kernel_stepping *own, int32_t index) {
@@ -346,12 +299,16 @@ static void write_op(pl_kernel_stepping *own, int32_t index);
  * although nobody reads them before the experts have computed; and their gradients come back behind the vectors'. */
 static void send_weights(pl_kernel_stepping *own, int32_t index) {
   const pl_ir_op *op = pl_read_op(&own->finding.read, index);
-  if (!pl_step_is(own, index, "all_to_all") || !is_of_tokens(own, op->first_output)) return;
+  if (!pl_step_is(own, index, "all_to_all") ||
+      !pl_read_is_of_tokens(pl_read_type(&own->finding.read, op->first_output)))
+    return;
   int32_t user = own->finding.read.user[op->first_output];
   if (user != PL_IR_NONE && exchanges_alike(own, index, user)) return; /* over another axis first */
   for (int32_t i = index + 1; i < own->finding.read.f->n_ops; i++) {
     const pl_ir_op *other = pl_read_op(&own->finding.read, i);
-    if (!exchanges_alike(own, index, i) || is_of_tokens(own, other->first_output) || is_written(own, i)) continue;
+    if (!exchanges_alike(own, index, i) ||
+        pl_read_is_of_tokens(pl_read_type(&own->finding.read, other->first_output)) || is_written(own, i))
+      continue;
     if (own->map[other->inputs[0]] != PL_IR_NONE) write_op(own, i);
   }
 }
@@ -377,8 +334,7 @@ static void write_op(pl_kernel_stepping *own, int32_t index) {
   const pl_ir_op *op = pl_read_op(&own->finding.read, index);
   if (!own->live.op[own->index][index]) return;
   bool in_steps = eager_norm(own, index);
-  int32_t answers;
-  sort_answers(own, index, &answers);
+  int32_t answers = pl_step_sort_answers(own, index);
   int32_t inputs[PL_STEP_INPUTS], remade[PL_STEP_INPUTS];
   pl_step_copy_inputs(own, index, inputs);
   pl_step_remake_inputs(own, index, remade);
@@ -396,11 +352,12 @@ static void write_op(pl_kernel_stepping *own, int32_t index) {
     if (pl_step_is(own, index, "gradient")) type->element = kept_element(own, type->element);
     follow_element(own, op, index, type);
     own->map[of] = copy_gathered(own, index, pl_step_copy_heads(own, of, on_its_way(own, of, made)));
-    own->map[of] = sort_tokens(own, index, own->map[of]);
+    own->map[of] = pl_step_sort_tokens(own, index, own->map[of]);
     if (is_reduced_narrow(own, of))
       own->map[of] = cast(own, made, (uint8_t)reduced_element(own, of), "as gradients are reduced");
   }
   pl_step_autocast(own, index);
+  pl_step_dispatch(own, index);
   measure_loss(own, index);
 }
 
@@ -442,6 +399,7 @@ static pl_code write_function(pl_kernel_stepping *own, int32_t index, pl_error *
   own->remade = PL_TAKE(&own->scratch, int32_t, from->n_values + 1);
   own->again = pl_ir_again_take_if_derived(from, &own->scratch);
   own->n_gelus = 0;
+  own->answers = PL_IR_NONE;
   if (own->function == NULL || own->map == NULL || own->wide == NULL || own->normed == NULL || own->gradients == NULL ||
       own->paths == NULL || own->heads == NULL || own->copies == NULL || own->remade == NULL || own->again == NULL ||
       !pl_kernel_finding_init(&own->finding, own->from, index, own->options->framework, NULL, &own->scratch) ||

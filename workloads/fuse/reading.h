@@ -97,6 +97,8 @@ bool pl_read_heads(const pl_reading *own, int32_t value, pl_head_ops *found);
 
 /* The reason of all ops of a norm in PyTorch ops. */
 #define PL_READ_NORM_STEPS "a norm in steps"
+/* The reason of what moves tokens of experts in PyTorch ops. */
+#define PL_READ_TOKEN_STEPS "tokens of experts in steps"
 /* The reasons of what autocast launches, and of what a kernel that is there moves more under it. */
 #define PL_READ_AUTOCAST       "autocast"
 #define PL_READ_AUTOCAST_WIDER "autocast, by the same kernel"

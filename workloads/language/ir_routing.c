@@ -122,9 +122,20 @@ double pl_ir_routed_share(const pl_ir_routing *routing, const pl_ir_type *type) 
   return pl_ir_is_routed(routing, type) ? routing->share : 1;
 }
 
+/* Of all experts, to which tokens that are gathered before they are spread go with one row. 0: no such gathering. */
+static double share_of_gathered(const pl_ir_routing *routing, const pl_ir_op *op, const pl_ir_type *type) {
+  int32_t at = pl_ir_type_find(type, routing->experts);
+  bool whole = routing->gathers && pl_ir_op_is(op, "all_gather") && pl_ir_is_routed(routing, type);
+  for (int32_t axis = 0; axis < PL_IR_AXES_MAX; axis++)
+    whole = whole && type->on[axis] != at;
+  return whole ? 1 / (double)type->dims[at].extent : 0;
+}
+
 double pl_ir_moved_share(const pl_ir_routing *routing, const pl_ir_op *op, const pl_ir_type *type) {
   static const char *const rows[] = {"all_to_all", "all_gather", "reduce_scatter"};
   bool moves = false;
+  double gathered = share_of_gathered(routing, op, type);
+  if (gathered > 0) return gathered;
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
     moves = moves || pl_ir_op_is(op, rows[i]);
   bool by_expert = routing->share != 1 && pl_ir_type_find(type, routing->experts) >= 0 && token_dim(routing, type) >= 0;

@@ -15,6 +15,7 @@
 typedef struct pl_ir_routing {
   double share; /* k / E times load: of the rows that are written down; 1 where nothing is sparse */
   double load;  /* rows over those of an even choice */
+  bool gathers; /* all_gathers of rows move each token once, which is spread where it has come; whoever knows sets it */
   int64_t k /* 0: nothing is sparse */, groups, chosen_groups;
   pl_ir_type chosen; /* of what was chosen from: tokens and experts */
   pl_ir_name experts;

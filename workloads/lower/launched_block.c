@@ -331,6 +331,7 @@ static pl_code launch(const pl_block_function *block, pl_tape *tape, pl_arena *s
     return pl_fail_memory(error, "the program of a block");
   pl_launching own = {
       .block = block, .kernels = &kernels, .routing = pl_ir_routing_of(&kernels), .tape = tape, .scratch = scratch};
+  own.routing.gathers = tape->framework->kernels.permutation == PL_PERMUTATION_GATHERED;
   const pl_ir_function *forward = function_of(block, &kernels, block->function),
                        *backward = function_of(block, &kernels, block->backward);
   if (!begin_pass(&own, forward, false)) return pl_fail_memory(error, "the program of a block");
