@@ -116,11 +116,23 @@ static pl_code find_nodes(const session *own, pl_launched *launched, pl_error *e
   return PL_OK;
 }
 
-/* What was asked for and the file has no word for: who exchanges tokens by NCCL has its multiprocessors. */
+static bool is_older(const pl_framework *framework) {
+  int permutation = framework->kernels.permutation;
+  bool known = permutation == PL_PERMUTATION_FUSED || permutation == PL_PERMUTATION_SCATTERED;
+  return !known || framework->kernels.experts == PL_EXPERTS_SLICED;
+}
+
+/* What was asked for and the file has no word for: who exchanges tokens by NCCL has its multiprocessors, and PyTorch
+ * ops of before Megatron Core 0.13 are read as those since. */
 static void tell_left_out(const session *own, pl_launch_form form) {
   enum { OF_ALLTOALL = 16 }; /* as pl_megatron_take_dispatcher reads it */
   double taken = own->options.job.exchange_sms;
   const pl_framework *framework = pl_framework_or_ideal(own->options.job.job.framework);
+  if (form == PL_LAUNCH_MEGATRON && own->job.model.moe.n_experts > 0 && is_older(framework))
+    fprintf(stderr,
+            "paceline launch: how framework %s moves tokens of experts is not in the file: it is read as what "
+            "Megatron Core has since 0.13\n",
+            framework->name);
   if (form != PL_LAUNCH_MEGATRON || taken < 0 || taken == OF_ALLTOALL || own->job.model.moe.n_experts == 0 ||
       framework->pipeline.sends_tokens_per_node)
     return;

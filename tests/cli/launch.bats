@@ -26,7 +26,9 @@ refuses() {
 round() {
   local form=$1 file=$dir/job.$2 model=$3 strategy=$4
   shift 4
-  "$PACELINE" launch --platform "$platform" --model "$model" --gbs 64 --strategy "$strategy" --as "$form" -o "$file" --force
+  local writes=()
+  [ "$form" != megatron ] || writes=(--framework megatron-core) # whose kernels for tokens of experts are written
+  "$PACELINE" launch --platform "$platform" --model "$model" --gbs 64 --strategy "$strategy" --as "$form" "${writes[@]}" -o "$file" --force
   "$PACELINE" simulate --from "$file" --platform "$platform" --json "$@" >"$dir/read"
   local profile
   profile=$(jq -r .framework "$dir/read")
@@ -104,6 +106,27 @@ S
   sed -i 's/--tensor-model-parallel-size 2/--tensor-model-parallel-size 3/' "$dir/explained.sh"
   refuses "--tensor-model-parallel-size: pp=2 * tmp=3: a multiple of 6 GPUs is needed" explain --from "$dir/explained.sh" --platform "$platform"
   refuses "what is explained as a program is not read from launch files" explain --as-program --from "$dir/explained.sh" --platform "$platform"
+}
+
+@test "what moves tokens of experts is taken and written" {
+  local job=(--platform dgx-h100:1 --model mixtral-8x7b --gbs 8 --strategy pp=1,dp=8,tmp=1,mbs=1,ep=4,zero=1)
+  time_of() { "$PACELINE" simulate "$@" --json | jq .iter_time_s; }
+  # Megatron Core's own kernels, grouped products of experts
+  "$PACELINE" launch "${job[@]}" --framework megatron-core --as megatron -o "$dir/steps.sh" >/dev/null
+  [[ $(<"$dir/steps.sh") == *"--moe-grouped-gemm"* && $(<"$dir/steps.sh") != *"--moe-permute-fusion"* ]]
+  local steps fused alone
+  steps=$(time_of --from "$dir/steps.sh" --platform dgx-h100:1)
+  [ "$steps" = "$(time_of "${job[@]}" --framework megatron-core)" ]
+  sed 's/--moe-grouped-gemm/--moe-grouped-gemm --moe-permute-fusion/' "$dir/steps.sh" >"$dir/fused.sh"
+  fused=$(time_of --from "$dir/fused.sh" --platform dgx-h100:1)
+  sed '/--moe-grouped-gemm/d' "$dir/steps.sh" >"$dir/alone.sh"
+  alone=$(time_of --from "$dir/alone.sh" --platform dgx-h100:1)
+  jq -en "$fused < $steps and $steps < $alone"
+  # what Megatron Core was has no word there
+  jq '.kernels.permutation = "weighted" | .name = "core-0.10"' "$BATS_TEST_DIRNAME/../../workloads/frameworks/megatron-core.json" >"$dir/older.json"
+  run "$PACELINE" launch "${job[@]}" --framework "$dir/older.json" --as megatron
+  [ "$status" -eq 0 ]
+  [[ $output == *"paceline launch: how framework core-0.10 moves tokens of experts is not in the file: it is read as what Megatron Core has since 0.13"* ]]
 }
 
 @test "a dispatcher of tokens and the multiprocessors that it takes are taken" {

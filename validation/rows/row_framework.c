@@ -330,6 +330,7 @@ static void choose_softmax(const pl_measured_row *row, pl_framework *framework) 
 
 /* Paddle's fused kernels are chosen run by run; norms where the row says so. */
 static void choose_fusions(const pl_measured_row *row, pl_framework *framework) {
+  if (pl_row_mentions(row->notes, "no-rope-fusion")) framework->kernels.fuses_rotary = false; /* Megatron-LM's */
   if (pl_row_fused_norms(row) >= 0) framework->kernels.fuses_norm = pl_row_fused_norms(row) == 1;
   if (strcmp(framework->name, "paddlenlp") != 0) return;
   if (pl_row_fused_norms(row) < 0) framework->kernels.fuses_norm = pl_row_mentions(row->framework, "fused RMSNorm");
@@ -380,6 +381,37 @@ void pl_row_choose_dispatcher(const pl_measured_row *row, pl_framework *framewor
   choose_multiprocessors(row, framework);
 }
 
+/* "Megatron-Core 0.6.0", "Megatron Core 0.6" in either column: 6. -1: not said. */
+static int core_version(const pl_measured_row *row) {
+  static const char *const words[] = {"Megatron-Core 0.", "Megatron Core 0."};
+  const char *const texts[] = {row->framework, row->notes};
+  for (int i = 0; i < 4; i++) {
+    const char *at = strcasestr(texts[i / 2], words[i % 2]);
+    int version;
+    if (at != NULL && sscanf(at + strlen(words[i % 2]), "%2d", &version) == 1) return version;
+  }
+  return -1;
+}
+
+/* What moves tokens of experts without Transformer Engine's kernels (--moe-permute-fusion, since Core 0.11): by
+ * version, and by the dispatcher, all-gather unless another is named; and experts without grouped products
+ * (workloads/fuse/kernel_dispatch.c). */
+static void choose_permutation(const pl_measured_row *row, pl_framework *framework) {
+  static const char *const fused[] = {"moe_permute_fusion=true", NULL}, *const steps[] = {"moe_permute_fusion=false",
+                                                                                          NULL};
+  static const char *const alone[] = {"moe_grouped_gemm=false", NULL}, *const all_to_all[] = {"A2A", "alltoall", NULL};
+  int version = core_version(row);
+  if (pl_row_says_one_of(row, fused))
+    framework->kernels.permutation = PL_PERMUTATION_FUSED;
+  else if (version >= 0 || pl_row_says_one_of(row, steps))
+    framework->kernels.permutation = version < 0 || version > 12           ? PL_PERMUTATION_SCATTERED
+                                     : version > 9                         ? PL_PERMUTATION_WEIGHTED
+                                     : pl_row_says_one_of(row, all_to_all) ? PL_PERMUTATION_INDEXED
+                                                                           : PL_PERMUTATION_GATHERED;
+  if (pl_row_says_one_of(row, alone))
+    framework->kernels.experts = version >= 0 && version < 9 ? PL_EXPERTS_SLICED : PL_EXPERTS_JOINED;
+}
+
 /* CUDA graphs of whole iterations, or of all that is done for a microbatch (enable_cuda_graph, which stands behind
  * Megatron-Bridge 0.1's cuda_graphs): the host launches a graph. Graphs of parts of a layer (cuda_graph_scope) leave
  * the experts to it, the most of its work. */
@@ -421,6 +453,7 @@ void pl_row_choose(const pl_measured_row *row, const pl_row_habits *habits, pl_f
   choose_reduction(row, framework);
   choose_streams(row, framework);
   pl_row_choose_dispatcher(row, framework);
+  choose_permutation(row, framework);
   pl_row_choose_graphs(row, framework);
   pl_row_choose_determinism(row, habits, framework);
 }

@@ -241,6 +241,8 @@ void pl_job_options_init(pl_job_options *options) {
   *options = (pl_job_options){.job = {.dtype = PL_DTYPE_FP16, .flash = true, .bucket_bytes = 25e6, .split_sends = true},
                               .exchange_sms = -1,
                               .sends_tokens_per_node = -1,
+                              .permutation = -1,
+                              .experts = -1,
                               .simulate = PL_SIMULATE_OPTIONS_DEFAULT};
 }
 
@@ -276,13 +278,17 @@ pl_code pl_job_options_adopt_collectives(pl_job_options *options, pl_arena *aren
 
 /* What is named beside the framework. */
 static void adopt_dispatcher(pl_job_options *options) {
-  if (options->exchange_sms < 0 && options->sends_tokens_per_node < 0) return;
+  if (options->exchange_sms < 0 && options->sends_tokens_per_node < 0 && options->permutation < 0 &&
+      options->experts < 0)
+    return;
   if (options->job.framework != &options->framework)
     options->framework = *pl_framework_or_ideal(options->job.framework);
   options->job.framework = &options->framework;
   if (options->exchange_sms >= 0) options->framework.pipeline.exchange_multiprocessors = options->exchange_sms;
   if (options->sends_tokens_per_node >= 0)
     options->framework.pipeline.sends_tokens_per_node = options->sends_tokens_per_node == 1;
+  if (options->permutation >= 0) options->framework.kernels.permutation = options->permutation;
+  if (options->experts >= 0) options->framework.kernels.experts = options->experts;
 }
 
 pl_code pl_job_options_adopt_framework(pl_job_options *options, pl_arena *arena, pl_error *error) {

@@ -24,6 +24,7 @@ typedef struct pl_job_options {
   bool attention_is_given, bucket_is_given, sends_are_given, exchange_is_given;
   double exchange_sms;       /* --exchange-sms; negative = as the framework has it */
   int sends_tokens_per_node; /* as a launch file's dispatcher does, 0 or 1; -1 = as the framework does */
+  int permutation, experts;  /* as a launch file has them (workloads/framework/framework.h); -1 = as the framework */
   const char *site_path;     /* --site; NULL = none */
   pl_site site;              /* that, once pl_job_options_adopt has run */
   bool must_fit;             /* --must-fit */

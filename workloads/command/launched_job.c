@@ -40,6 +40,8 @@ static void adopt_job(pl_job_options *options, const pl_launch *launch) {
   }
   if (options->exchange_sms < 0) options->exchange_sms = launch->exchange_sms;
   options->sends_tokens_per_node = launch->sends_tokens_per_node;
+  options->permutation = launch->permutation;
+  options->experts = launch->experts;
   if (options->framework_choice == NULL) options->framework_choice = launch->framework;
 }
 

@@ -159,7 +159,12 @@ static pl_code take(pl_launch *launch, pl_error *error) {
 
 pl_code pl_launch_parse(const char *path, const char *text, size_t size, pl_arena *arena, pl_launch *launch,
                         pl_error *error) {
-  *launch = (pl_launch){.settings = {.arena = arena}, .flash = -1, .sends_tokens_per_node = -1, .exchange_sms = -1};
+  *launch = (pl_launch){.settings = {.arena = arena},
+                        .flash = -1,
+                        .sends_tokens_per_node = -1,
+                        .exchange_sms = -1,
+                        .permutation = -1,
+                        .experts = -1};
   launch->strategy = (pl_strategy){.pp = 1,
                                    .tmp = 1,
                                    .mbs = 1,

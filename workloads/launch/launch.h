@@ -56,6 +56,7 @@ typedef struct pl_launch {
   int flash;                 /* -1: not stated */
   int sends_tokens_per_node; /* whether its dispatcher does (workloads/framework/framework.h); -1: not stated */
   double exchange_sms;       /* multiprocessors that exchanges take; negative: not stated */
+  int permutation, experts;  /* pl_permutation_form, pl_expert_form; -1: not stated */
   pl_settings settings;
   const char **assumed; /* sentences */
   uint32_t n_assumed;

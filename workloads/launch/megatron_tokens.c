@@ -3,6 +3,17 @@
 
 #include "workloads/launch/readers.h"
 
+/* --moe-permute-fusion and --moe-grouped-gemm, both off unless they are given: PyTorch ops and an expert after the
+ * other, as Megatron Core has them since 0.13 (workloads/fuse/kernel_dispatch.c). */
+static void take_kernels(pl_launch *launch) {
+  bool fused = false, grouped = false;
+  pl_settings_flag(&launch->settings, "moe_permute_fusion", &fused);
+  pl_settings_flag(&launch->settings, "moe_grouped_gemm", &grouped);
+  if (launch->has_model && launch->model.n_experts <= 1) return;
+  launch->permutation = fused ? PL_PERMUTATION_FUSED : PL_PERMUTATION_SCATTERED;
+  launch->experts = grouped ? PL_EXPERTS_GROUPED : PL_EXPERTS_JOINED;
+}
+
 /* --moe-token-dispatcher-type, the backend of `flex`, and the multiprocessors that it takes: Megatron Core's own
  * defaults where a file leaves them out (transformer_config.py, token_dispatcher.py). */
 pl_code pl_megatron_take_dispatcher(pl_launch *launch, pl_error *error) {
@@ -23,6 +34,7 @@ pl_code pl_megatron_take_dispatcher(pl_launch *launch, pl_error *error) {
       PL_TRY(
           pl_launch_assume(launch, error, "moe_token_dispatcher_type alltoall: '%.64s' is not modelled", type->value));
   }
+  take_kernels(launch);
   for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
     int64_t taken = -1;
     PL_TRY(pl_settings_integer(&launch->settings, numbers[i], 0, &taken, error));

@@ -30,9 +30,12 @@ static void put_expert_layers(FILE *out, const pl_model *m) {
   }
 }
 
-/* Who sends tokens once to a node is DeepEP, on so many multiprocessors. */
+/* Transformer Engine's kernels for tokens and grouped products; who sends tokens once to a node is DeepEP, on so many
+ * multiprocessors. */
 static void put_dispatcher(FILE *out, const pl_framework *framework) {
   bool per_node = framework->pipeline.sends_tokens_per_node;
+  if (framework->kernels.permutation == PL_PERMUTATION_FUSED) fprintf(out, "    --moe-permute-fusion\n");
+  if (framework->kernels.experts == PL_EXPERTS_GROUPED) fprintf(out, "    --moe-grouped-gemm\n");
   fprintf(out, "    --moe-token-dispatcher-type %s\n", per_node ? "flex" : "alltoall");
   if (!per_node) return;
   fprintf(out, "    --moe-flex-dispatcher-backend deepep\n");
