@@ -101,7 +101,7 @@ pl_code pl_step_costs_take(const pl_step_model *model, const pl_op_costs *given,
   return PL_OK;
 }
 
-pl_ticks pl_step_slot_latency(const pl_step_costs *costs, uint32_t tensor, uint8_t kind) {
+pl_ticks pl_step_slot_latency(const pl_step_costs *costs, uint32_t tensor, pl_step_slot_kind kind) {
   pl_ticks latency = kind == PL_STEP_MOVES ? costs->latency[tensor] : kind == PL_STEP_SUMS ? costs->launch : 0;
   return latency > 0 ? latency : 0;
 }

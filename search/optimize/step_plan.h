@@ -49,7 +49,7 @@ uint32_t pl_step_plan_first(const pl_step_plan *plan, uint32_t tensor);
 uint32_t pl_step_plan_unit_end(const pl_step_model *model, const pl_step_plan *plan, uint32_t unit);
 
 /* What a slot takes whatever its size: of a message its latency, of a sum a launch. */
-pl_ticks pl_step_slot_latency(const pl_step_costs *costs, uint32_t tensor, uint8_t kind);
+pl_ticks pl_step_slot_latency(const pl_step_costs *costs, uint32_t tensor, pl_step_slot_kind kind);
 /* Times of a fused tensor's slot and of its pieces; of a fused unit's body. */
 pl_ticks pl_step_slot_ticks(const pl_step_model *model, const pl_step_costs *costs, uint32_t first, uint32_t end,
                             uint32_t slot, uint32_t piece, uint32_t parts);

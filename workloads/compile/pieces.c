@@ -1,39 +1,17 @@
-/* See workloads/compile/pieces.h. Memory effects are given at the granularity of a block's pass: the block's transient
- * peak is taken when its first op starts and what remains of it is settled when its last op ends. That way fused and
- * unfused tasks see the same balance. */
+/* See workloads/compile/pieces.h. A block's transient peak is taken when its first op starts, and what remains of it is
+ * settled when its last op ends. */
 #include "workloads/compile/pieces.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "workloads/compile/host_floor.h"
+#include "workloads/compile/open_segment.h"
 #include "workloads/compile/pieces_known.h"
 #include "workloads/cost/op_cost.h"
 
-/* What a part of the segment under way does to memory, and which op of the tensor family it is. */
-typedef struct pl_part_note {
-  pl_memory_effect effect;
-  bool has_effect;
-  uint32_t op; /* PL_NONE = it computes */
-} pl_part_note;
-
 typedef struct gathering {
-  const pl_piece_context *context;
-  const pl_group_class *tensor; /* the device's tensor-parallel communicator; NULL: none */
-  pl_piece *pieces;
-  uint32_t n_pieces;
-  pl_part *parts; /* of the segment under way */
-  pl_part_note *notes;
-  pl_part_origin *origins; /* NULL: nobody asks */
-  uint32_t n_parts;
-  const pl_op_list *known; /* the last list whose parts are all in the segment under way, whatever block comes */
-  uint32_t known_first, n_known_parts;
-  int32_t block;                /* of the model, whose parts are added; -1: of none */
-  pl_memory_effect next_effect; /* of the part that is added next */
-  bool next_has_effect;
-  pl_carried carried[PL_PIECES_CARRIED];
-  uint32_t n_carried;
-  pl_block_pass pass;         /* of its blocks */
+  pl_open_segment open;
   uint32_t n_blocks_left;     /* of the pass that have ops */
   double pass_gradient_bytes; /* kept per parameter until the end of the pass */
   int64_t kept_bytes;         /* until the end of the pass, of the blocks so far */
@@ -42,133 +20,20 @@ typedef struct gathering {
   double late_per_host_s;     /* seconds that the device waits per second that the host works, in this pass */
 } gathering;
 
-/* ---- segments ---- */
-
-/* `effect` follows what is there. */
-static void append_effect(pl_memory_effect *sum, pl_memory_effect effect) {
-  int64_t peak = sum->net_bytes + effect.peak_bytes;
-  if (peak > sum->peak_bytes) sum->peak_bytes = peak;
-  sum->net_bytes += effect.net_bytes;
-}
-
-/* Of the part that is added next. */
-static void add_effect(gathering *state, int64_t peak_bytes, int64_t net_bytes) {
-  append_effect(&state->next_effect, (pl_memory_effect){peak_bytes, net_bytes});
-  state->next_has_effect = true;
-}
-
-/* Bytes of progress that stay inside the pass, for the report of the links' loads. */
-static void note_carried(gathering *state, const pl_lowered_op *lowered) {
-  for (uint32_t i = 0; i < state->n_carried; i++)
-    if (state->carried[i].transfer_class == lowered->transfer_class) {
-      state->carried[i].progress_bytes += lowered->progress_bytes;
-      return;
-    }
-  PL_ASSERT(state->n_carried < PL_PIECES_CARRIED);
-  state->carried[state->n_carried++] = (pl_carried){lowered->transfer_class, lowered->progress_bytes};
-}
-
-/* What a task of several parts is called: halves of backward passes are told apart. */
-static const char *name_of_pass(const gathering *state, uint8_t category) {
-  if (state->pass == PL_PASS_INPUTS) return "backward for inputs";
-  if (state->pass == PL_PASS_WEIGHTS) return "backward for weights";
-  return pl_category_name((pl_category)category);
-}
-
-/* A piece of the parts [first, end). */
-static void emit_segment(gathering *state, pl_piece_kind kind, uint32_t first, uint32_t end) {
-  if (first == end) return;
-  const pl_piece_context *context = state->context;
-  pl_memory_effect effect = {0, 0};
-  bool has_effect = false;
-  for (uint32_t i = first; i < end; i++) {
-    const pl_part_note *own = &state->notes[i];
-    PL_ASSERT(own->op == PL_NONE || state->tensor != NULL);
-    has_effect |= own->has_effect;
-    if (own->has_effect) append_effect(&effect, own->effect);
-    if (own->op != PL_NONE) note_carried(state, &context->plan->ops[state->tensor->first_op + own->op]);
-  }
-  if (state->origins != NULL) pl_origins_add_parts(context->options->origins, &state->origins[first], end - first);
-  const pl_part *parts = &state->parts[first];
-  pl_piece *piece = &state->pieces[state->n_pieces++];
-  *piece = (pl_piece){.kind = (uint8_t)kind,
-                      .category = parts->category,
-                      .segment = pl_graph_builder_segment(context->builder, parts, end - first),
-                      .effect = PL_NONE,
-                      .name = end - first == 1 ? parts->name : PL_NONE};
-  if (has_effect) piece->effect = pl_graph_builder_effect(context->builder, effect.peak_bytes, effect.net_bytes);
-  if (context->options->names && piece->name == PL_NONE)
-    piece->name =
-        pl_graph_builder_name(context->builder, name_of_pass(state, (uint8_t)pl_parts_category(parts, end - first)));
-}
-
-static void emit_collectives(gathering *state, uint32_t first, uint32_t end) {
-  for (uint32_t i = first; i < end; i++)
-    state->pieces[state->n_pieces++] = (pl_piece){.kind = PL_PIECE_COLLECTIVE,
-                                                  .slot = PL_SLOT_TENSOR,
-                                                  .op = state->notes[i].op,
-                                                  .effect = PL_NONE,
-                                                  .name = state->parts[i].name};
-}
-
-/* Several participants start a pass, and may end it, each when it can; from the first collective to the last they are
- * in step. Collectives with no computing between them gain nothing by that. */
-static void emit_joint_segment(gathering *state) {
-  uint32_t first = 0, end = state->n_parts;
-  while (first < end && state->notes[first].op == PL_NONE)
-    first++;
-  while (end > first && state->notes[end - 1].op == PL_NONE)
-    end--;
-  bool computes = false;
-  for (uint32_t i = first; i < end; i++)
-    computes |= state->notes[i].op == PL_NONE;
-  emit_segment(state, PL_PIECE_WORK, 0, first);
-  if (computes) {
-    emit_segment(state, PL_PIECE_JOINT, first, end);
-  } else {
-    emit_collectives(state, first, end);
-  }
-  emit_segment(state, PL_PIECE_WORK, end, state->n_parts);
-}
-
-static void close_segment(gathering *state) {
-  if (state->n_parts == 0) return;
-  if (state->tensor != NULL && state->tensor->n_participants > 1) {
-    emit_joint_segment(state);
-  } else {
-    emit_segment(state, PL_PIECE_WORK, 0, state->n_parts);
-  }
-  state->n_parts = state->n_known_parts = 0;
-}
-
-static uint32_t name_of(const gathering *state, const char *name) {
-  return state->context->options->names ? pl_graph_builder_name(state->context->builder, name) : PL_NONE;
-}
-
-/* `made`: number of its origin; PL_NONE: nobody asks. */
-static void add_part(gathering *state, const pl_part *part, uint32_t op, uint32_t made) {
-  state->parts[state->n_parts] = *part;
-  state->notes[state->n_parts] =
-      (pl_part_note){.effect = state->next_effect, .has_effect = state->next_has_effect, .op = op};
-  if (state->origins != NULL) state->origins[state->n_parts] = (pl_part_origin){made, state->block};
-  state->n_parts++;
-  state->next_effect = (pl_memory_effect){0, 0};
-  state->next_has_effect = false;
-  if (!state->context->options->fuse) close_segment(state);
-}
+/* ---- parts ---- */
 
 static uint32_t make_origin(const gathering *state, const pl_origin *origin) {
-  return state->origins == NULL ? PL_NONE : pl_origins_make(state->context->options->origins, origin);
+  return state->open.origins == NULL ? PL_NONE : pl_origins_make(state->open.context->options->origins, origin);
 }
 
-static void add_computing(gathering *state, pl_ticks ticks, uint8_t category, uint8_t bound, const char *name,
+static void add_computing(gathering *state, pl_ticks ticks, uint8_t category, pl_cost_bound bound, const char *name,
                           uint32_t made) {
   const pl_part part = {.ticks = ticks,
                         .category = category,
                         .computes = true,
-                        .is_crowded = state->context->is_crowded && bound == PL_BOUND_COMPUTE,
-                        .name = name_of(state, name)};
-  add_part(state, &part, PL_NONE, made);
+                        .is_crowded = state->open.context->is_crowded && bound == PL_BOUND_COMPUTE,
+                        .name = pl_open_segment_name(&state->open, name)};
+  pl_open_segment_add(&state->open, &part, PL_NONE, made);
 }
 
 static void add_work(gathering *state, const pl_origin *origin) {
@@ -179,12 +44,6 @@ static void add_work(gathering *state, const pl_origin *origin) {
 static pl_origin origin_of(uint8_t category, const char *name, pl_op_time cost) {
   return (pl_origin){
       .block = -1, .name = name, .category = category, .family = PL_NONE, .family_op = PL_NONE, .cost = cost};
-}
-
-static void add_communication(gathering *state, pl_piece_kind kind, int slot, uint32_t op, const char *name) {
-  close_segment(state);
-  state->pieces[state->n_pieces++] = (pl_piece){
-      .kind = (uint8_t)kind, .slot = (uint8_t)slot, .op = op, .effect = PL_NONE, .name = name_of(state, name)};
 }
 
 /* ---- tensor collectives inside a block ---- */
@@ -200,29 +59,29 @@ static uint32_t find_op(const pl_family *family, const pl_op *op) {
 
 /* A collective whose only rivals are transfers of other kinds is nearly as local as a kernel: it becomes a part. */
 static void add_collective(gathering *state, uint32_t own, const char *name) {
-  const pl_piece_context *context = state->context;
-  const pl_group_class *class = state->tensor;
+  const pl_piece_context *context = state->open.context;
+  const pl_group_class *class = state->open.tensor;
   PL_ASSERT(class != NULL);
   if (!context->options->fuse || !class->stays_inside) {
-    add_communication(state, PL_PIECE_COLLECTIVE, PL_SLOT_TENSOR, own, name);
+    pl_open_segment_communicate(&state->open, PL_PIECE_COLLECTIVE, PL_SLOT_TENSOR, own, name);
     return;
   }
   const pl_lowered_op *lowered = &context->plan->ops[class->first_op + own];
   const pl_part part = {.ticks = lowered->solo_ticks,
                         .category = PL_CATEGORY_TENSOR,
-                        .name = name_of(state, name),
+                        .name = pl_open_segment_name(&state->open, name),
                         .transfers = lowered->has_rivals,
                         .spec = lowered->spec, /* does not matter where there are no rivals */
                         .size_bytes = lowered->progress_bytes};
   const pl_origin origin = {
       .name = name, .block = -1, .category = PL_CATEGORY_TENSOR, .family = class->family, .family_op = own};
-  add_part(state, &part, own, make_origin(state, &origin));
+  pl_open_segment_add(&state->open, &part, own, make_origin(state, &origin));
 }
 
 /* Of the tensor, context or expert group. Only the tensor group's become parts of segments: its members are in step,
  * the others' come from different tensor groups. */
 static void add_block_collective(gathering *state, const pl_op *op) {
-  const pl_piece_context *context = state->context;
+  const pl_piece_context *context = state->open.context;
   int slot = pl_communication_slot((pl_group_role)op->group);
   uint32_t class = context->device->group_class[slot];
   if (class == PL_NONE) return;
@@ -234,7 +93,7 @@ static void add_block_collective(gathering *state, const pl_op *op) {
   }
   if (slot == PL_SLOT_TENSOR) state->awaits_product = true;
   if (slot == PL_SLOT_EXPERT && begins) state->awaits_tokens = true;
-  add_communication(state, begins ? PL_PIECE_BEGIN : PL_PIECE_COLLECTIVE, slot, own, op->name);
+  pl_open_segment_communicate(&state->open, begins ? PL_PIECE_BEGIN : PL_PIECE_COLLECTIVE, slot, own, op->name);
 }
 
 /* The product at `at` hands its output on piece by piece: the collective that sends it begins with it. */
@@ -249,7 +108,7 @@ static void begin_collective_of(gathering *state, const pl_op_list *list, uint32
 /* Gradients that are added into the buffers when the pass is over: this block's stay, the last one lets go of all. */
 static void keep_gradients(gathering *state, const pl_block_program *block, pl_memory_effect *effect) {
   int64_t own = llrint(block->parameters * state->pass_gradient_bytes) +
-                llrint(pl_program_made_gradient_bytes(state->context->program, state->block));
+                llrint(pl_program_made_gradient_bytes(state->open.context->program, state->open.block));
   state->kept_bytes += own;
   effect->peak_bytes += own;
   effect->net_bytes += own;
@@ -271,7 +130,7 @@ static const pl_op_list *ops_of(const pl_block_program *block, const pl_instruct
 
 /* Op `i` of the list, which computes. */
 static void add_op(gathering *state, const pl_block_program *block, const pl_instruction *instruction, uint32_t i) {
-  const pl_piece_context *context = state->context;
+  const pl_piece_context *context = state->open.context;
   pl_origins *origins = context->options->origins;
   pl_block_pass pass = pl_instruction_pass(instruction);
   const pl_op *op = &ops_of(block, instruction)->ops[i];
@@ -287,33 +146,20 @@ static void add_op(gathering *state, const pl_block_program *block, const pl_ins
                 pl_origins_make_of_op(origins, op, (int8_t)block->kind, &cost));
 }
 
-/* A block like one before it in the segment under way has the same parts. */
-static bool repeat_block(gathering *state, const pl_op_list *list) {
-  uint32_t from = state->known_first, n = state->n_known_parts, to = state->n_parts;
-  if (state->known != list || n == 0 || state->next_has_effect) return false;
-  memcpy(&state->parts[to], &state->parts[from], n * sizeof *state->parts);
-  memcpy(&state->notes[to], &state->notes[from], n * sizeof *state->notes);
-  if (state->origins != NULL) memcpy(&state->origins[to], &state->origins[from], n * sizeof *state->origins);
-  for (uint32_t i = 0; state->origins != NULL && i < n; i++)
-    state->origins[to + i].at = state->block;
-  state->n_parts += n;
-  return true;
-}
-
 /* A half of a backward pass without ops may still leave something to the other: the gradient that reaches the
  * embedding. */
 static void leave_waiting(gathering *state, const pl_block_program *block, const pl_instruction *instruction) {
   const pl_memory_effect effect = pl_block_effect(block, pl_instruction_pass(instruction));
   if (instruction->half == 0 || (effect.peak_bytes == 0 && effect.net_bytes == 0)) return;
   const pl_origin origin = origin_of(PL_CATEGORY_BACKWARD, "wait", (pl_op_time){.time_s = 0});
-  add_effect(state, effect.peak_bytes, effect.net_bytes);
+  pl_open_segment_add_effect(&state->open, effect.peak_bytes, effect.net_bytes);
   add_work(state, &origin);
 }
 
 static void add_block(gathering *state, const pl_instruction *instruction) {
-  const pl_block_program *block = block_of(state->context->program, instruction);
+  const pl_block_program *block = block_of(state->open.context->program, instruction);
   const pl_op_list *list = ops_of(block, instruction);
-  state->block = instruction->block;
+  state->open.block = instruction->block;
   if (list->n_ops == 0) {
     leave_waiting(state, block, instruction);
     return;
@@ -321,9 +167,9 @@ static void add_block(gathering *state, const pl_instruction *instruction) {
   bool makes_gradients = makes_weight_gradients(instruction);
   pl_memory_effect effect = pl_block_effect(block, pl_instruction_pass(instruction));
   if (makes_gradients) keep_gradients(state, block, &effect);
-  if (repeat_block(state, list)) return;
-  uint32_t first_part = state->n_parts, first_piece = state->n_pieces;
-  bool is_alike = !state->next_has_effect && (!makes_gradients || state->kept_bytes == 0);
+  if (pl_open_segment_repeat(&state->open, list)) return;
+  uint32_t first_part = state->open.n_parts, first_piece = state->open.n_pieces;
+  bool is_alike = !state->open.next_has_effect && (!makes_gradients || state->kept_bytes == 0);
   uint32_t last = list->n_ops - 1; /* the last op that computes: there the block settles its balance */
   while (last > 0 && list->ops[last].kind == PL_OP_COLLECTIVE)
     last--;
@@ -336,28 +182,26 @@ static void add_block(gathering *state, const pl_instruction *instruction) {
     }
     if (op->kind == PL_OP_GEMM) begin_collective_of(state, list, i);
     if (op->overlap == PL_OVERLAP_AWAITS) {
-      add_communication(state, PL_PIECE_COMPLETE, state->awaits_tokens ? PL_SLOT_EXPERT : PL_SLOT_CONTEXT, PL_NONE,
-                        "await");
+      pl_open_segment_communicate(&state->open, PL_PIECE_COMPLETE,
+                                  state->awaits_tokens ? PL_SLOT_EXPERT : PL_SLOT_CONTEXT, PL_NONE, "await");
       state->awaits_tokens = false;
     }
-    if (!taken) add_effect(state, effect.peak_bytes, effect.peak_bytes);
+    if (!taken) pl_open_segment_add_effect(&state->open, effect.peak_bytes, effect.peak_bytes);
     taken = true;
-    if (i == last) add_effect(state, 0, effect.net_bytes - effect.peak_bytes);
+    if (i == last) pl_open_segment_add_effect(&state->open, 0, effect.net_bytes - effect.peak_bytes);
     add_op(state, block, instruction, i);
     if (op->kind != PL_OP_GEMM || !state->awaits_product) continue;
-    add_communication(state, PL_PIECE_COMPLETE, PL_SLOT_TENSOR, PL_NONE, "await");
+    pl_open_segment_communicate(&state->open, PL_PIECE_COMPLETE, PL_SLOT_TENSOR, PL_NONE, "await");
     state->awaits_product = false;
   }
-  if (!is_alike || state->n_pieces > first_piece) return;
-  state->known = list;
-  state->known_first = first_part;
-  state->n_known_parts = state->n_parts - first_part;
+  if (!is_alike || state->open.n_pieces > first_piece) return;
+  pl_open_segment_know(&state->open, list, first_part);
 }
 
 /* The device runs dry while the host launches the block: its share of the pass's lateness, by what it has to launch. */
 static void add_lateness(gathering *state, const pl_instruction *instruction) {
   if (state->late_per_host_s <= 0) return;
-  pl_host_load load = pl_host_load_of_instruction(state->context, instruction);
+  pl_host_load load = pl_host_load_of_instruction(state->open.context, instruction);
   double late_s = load.host_s * state->late_per_host_s;
   if (late_s <= 0) return;
   const pl_op_time cost = {.time_s = late_s, .source = PL_COST_ROOFLINE, .bound = PL_BOUND_LAUNCH};
@@ -369,7 +213,7 @@ static void add_lateness(gathering *state, const pl_instruction *instruction) {
  * Of what was updated first a copy per rank, then one per rank and tensor, in loops over views: what Python needs
  * beyond a launch is not in any table and counts nothing. */
 static void add_copies(gathering *state, const pl_instruction *instruction) {
-  const pl_piece_context *context = state->context;
+  const pl_piece_context *context = state->open.context;
   const pl_program *program = context->program;
   uint32_t stage = (uint32_t)context->device->stage;
   const pl_family *family = &program->families[program->family_of[stage][pl_instruction_family(instruction)]];
@@ -386,7 +230,7 @@ static void add_copies(gathering *state, const pl_instruction *instruction) {
 }
 
 static void add_optimizer(gathering *state) {
-  const pl_piece_context *context = state->context;
+  const pl_piece_context *context = state->open.context;
   int32_t stage = context->device->stage;
   pl_training_state bytes =
       pl_training_state_of(context->program->job, pl_strategy_replicas(context->program->strategy));
@@ -395,7 +239,8 @@ static void add_optimizer(gathering *state) {
   pl_op_time cost = pl_optimizer_cost(context->profile, traffic, 1);
   bool held = pl_framework_or_ideal(context->program->job->framework)->update.holds_update;
   double stepped = pl_program_stepped_gradient_bytes(context->program, stage);
-  if (!held || stepped > 0) add_effect(state, llrint((held ? 0 : owned * bytes.update_bytes) + stepped), 0);
+  if (!held || stepped > 0)
+    pl_open_segment_add_effect(&state->open, llrint((held ? 0 : owned * bytes.update_bytes) + stepped), 0);
   pl_origin origin = origin_of(PL_CATEGORY_OPTIMIZER, "optimizer", cost);
   origin.bytes = traffic;
   add_work(state, &origin);
@@ -408,20 +253,20 @@ static void add_optimizer(gathering *state) {
 
 static void add_instruction(gathering *state, const pl_instruction *instruction) {
   int data = instruction->across ? PL_SLOT_COPIES : instruction->experts ? PL_SLOT_EXPERT_DATA : PL_SLOT_DATA;
-  state->block = -1;
+  state->open.block = -1;
   switch ((pl_instruction_kind)instruction->kind) {
   case PL_INSTRUCTION_BLOCK:
     add_block(state, instruction);
     add_lateness(state, instruction);
     break;
   case PL_INSTRUCTION_REDUCE:
-    add_communication(state, PL_PIECE_REDUCE, data, instruction->op, "reduce gradients");
+    pl_open_segment_communicate(&state->open, PL_PIECE_REDUCE, data, instruction->op, "reduce gradients");
     break;
   case PL_INSTRUCTION_GATHER:
-    add_communication(state, PL_PIECE_GATHER, data, instruction->op, "gather parameters");
+    pl_open_segment_communicate(&state->open, PL_PIECE_GATHER, data, instruction->op, "gather parameters");
     break;
   case PL_INSTRUCTION_AWAIT:
-    add_communication(state, PL_PIECE_AWAIT, data, PL_NONE, "await");
+    pl_open_segment_communicate(&state->open, PL_PIECE_AWAIT, data, PL_NONE, "await");
     break;
   case PL_INSTRUCTION_COPY:
     add_copies(state, instruction);
@@ -430,7 +275,8 @@ static void add_instruction(gathering *state, const pl_instruction *instruction)
     add_collective(state, instruction->op, "assemble");
     break;
   case PL_INSTRUCTION_EMBEDDING:
-    add_communication(state, PL_PIECE_EMBEDDING, PL_SLOT_EMBEDDING, instruction->op, "reduce tied embedding");
+    pl_open_segment_communicate(&state->open, PL_PIECE_EMBEDDING, PL_SLOT_EMBEDDING, instruction->op,
+                                "reduce tied embedding");
     break;
   case PL_INSTRUCTION_OPTIMIZER:
     add_optimizer(state);
@@ -456,33 +302,16 @@ static bool runs_ops(const pl_program *program, const pl_instruction *instructio
 }
 
 static bool has_work(const gathering *state) {
-  for (uint32_t i = 0; i < state->n_pieces; i++)
-    if (state->pieces[i].kind == PL_PIECE_WORK || state->pieces[i].kind == PL_PIECE_JOINT) return true;
+  for (uint32_t i = 0; i < state->open.n_pieces; i++)
+    if (state->open.pieces[i].kind == PL_PIECE_WORK || state->open.pieces[i].kind == PL_PIECE_JOINT) return true;
   return false;
-}
-
-/* Written before they are read, so not zeroed. */
-static void take_arrays(gathering *state, uint32_t most) {
-  pl_arena *arena = state->context->arena;
-  pl_piece_scratch *scratch = state->context->scratch;
-  if (most > scratch->room) {
-    scratch->parts = pl_arena_take(arena, most * sizeof *state->parts, _Alignof(pl_part));
-    scratch->notes = pl_arena_take(arena, most * sizeof *state->notes, _Alignof(pl_part_note));
-    if (state->context->options->origins != NULL)
-      scratch->origins = pl_arena_take(arena, most * sizeof *state->origins, _Alignof(pl_part_origin));
-    scratch->room = most;
-  }
-  state->parts = scratch->parts;
-  state->notes = scratch->notes;
-  state->origins = scratch->origins;
-  state->pieces = pl_arena_take(arena, most * sizeof *state->pieces, _Alignof(pl_piece));
 }
 
 static pl_pieces take_anew(const pl_piece_context *context, const pl_pass *pass, pl_category category) {
   uint32_t most = count_ops(context->program, pass), tensor = context->device->group_class[PL_SLOT_TENSOR];
-  gathering state = {.context = context, .block = -1};
-  if (tensor != PL_NONE) state.tensor = &context->plan->group_classes[tensor];
-  take_arrays(&state, most);
+  gathering state = {.open = {.context = context, .block = -1}};
+  if (tensor != PL_NONE) state.open.tensor = &context->plan->group_classes[tensor];
+  pl_open_segment_take(&state.open, most);
   if (context->arena->failed) return (pl_pieces){.pieces = NULL};
   const pl_job *job = context->program->job;
   state.pass_gradient_bytes =
@@ -491,18 +320,19 @@ static pl_pieces take_anew(const pl_piece_context *context, const pl_pass *pass,
   if (host_s > 0) state.late_per_host_s = context->late_s / host_s; /* where nothing is launched, late is a rounding */
   for (uint32_t i = 0; i < pass->n; i++) {
     state.n_blocks_left += runs_ops(context->program, &pass->instructions[i]);
-    if (pass->instructions[i].kind == PL_INSTRUCTION_BLOCK) state.pass = pl_instruction_pass(&pass->instructions[i]);
+    if (pass->instructions[i].kind == PL_INSTRUCTION_BLOCK)
+      state.open.pass = pl_instruction_pass(&pass->instructions[i]);
   }
   for (uint32_t i = 0; i < pass->n; i++)
     add_instruction(&state, &pass->instructions[i]);
-  close_segment(&state);
+  pl_open_segment_close(&state.open);
   if (!has_work(&state)) { /* blocks without ops (AMP's identities): the pass still has a place in the stream */
     const pl_origin origin = origin_of((uint8_t)category, "pass", (pl_op_time){.time_s = 0});
     add_work(&state, &origin);
-    close_segment(&state);
+    pl_open_segment_close(&state.open);
   }
-  pl_pieces made = {.pieces = state.pieces, .n = state.n_pieces, .n_carried = state.n_carried};
-  memcpy(made.carried, state.carried, sizeof made.carried);
+  pl_pieces made = {.pieces = state.open.pieces, .n = state.open.n_pieces, .n_carried = state.open.n_carried};
+  memcpy(made.carried, state.open.carried, sizeof made.carried);
   return made;
 }
 
