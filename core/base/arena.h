@@ -79,4 +79,8 @@ static inline void *pl_arena_grown(pl_arena *arena, const void *array, size_t n,
 #define PL_TAKE(arena, type, count)                                                                                    \
   ((type *)pl_arena_take_zeroed((arena), (size_t)(count), sizeof(type), _Alignof(type)))
 
+/* The `count` elements of that type at `from`, in the arena. */
+#define PL_COPY(arena, type, from, count)                                                                              \
+  ((type *)pl_arena_copy((arena), 1 ? (from) : (const type *)NULL, (size_t)(count) * sizeof(type), _Alignof(type)))
+
 #endif

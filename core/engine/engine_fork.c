@@ -39,13 +39,9 @@ struct pl_engine_fork {
 pl_engine_fork *pl_engine_fork_take(const pl_graph *graph, const pl_graph_heads *heads, pl_arena *arena) {
   const pl_transfer_table *table = &graph->transfers;
   pl_engine_fork *fork = PL_TAKE(arena, pl_engine_fork, 1);
-  double *capacity_Bps = PL_TAKE(arena, double, table->n_links);
-  uint8_t *policy = PL_TAKE(arena, uint8_t, table->n_links);
+  const double *capacity_Bps = PL_COPY(arena, double, table->link_capacity_Bps, table->n_links);
+  const uint8_t *policy = PL_COPY(arena, uint8_t, table->link_policy, table->n_links);
   if (fork == NULL || capacity_Bps == NULL || policy == NULL) return NULL;
-  if (table->n_links > 0) {
-    memcpy(capacity_Bps, table->link_capacity_Bps, table->n_links * sizeof *capacity_Bps);
-    memcpy(policy, table->link_policy, table->n_links);
-  }
   fork->of = (pl_headed_graph){graph, heads, capacity_Bps, policy};
   return fork;
 }

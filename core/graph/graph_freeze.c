@@ -6,7 +6,6 @@
  */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/graph/graph_builder_state.h"
 
@@ -127,10 +126,9 @@ static pl_code report_cycle(const pl_graph *graph, const uint32_t *pending, uint
 
 static pl_code check_acyclic(const pl_graph *graph, pl_arena *arena, pl_error *error) {
   pl_arena_mark mark = pl_arena_mark_here(arena);
-  uint32_t *pending = pl_arena_take(arena, graph->n_tasks * sizeof *pending, _Alignof(uint32_t));
+  uint32_t *pending = PL_COPY(arena, uint32_t, graph->n_predecessors, graph->n_tasks);
   uint32_t *queue = pl_arena_take(arena, graph->n_tasks * sizeof *queue, _Alignof(uint32_t));
   if (pending == NULL || queue == NULL) return pl_fail_memory(error, "the check for cycles of a graph");
-  memcpy(pending, graph->n_predecessors, graph->n_tasks * sizeof *pending);
   uint32_t n_queued = 0;
   for (uint32_t task = 0; task < graph->n_tasks; task++)
     if (pending[task] == 0) queue[n_queued++] = task;

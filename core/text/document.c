@@ -153,9 +153,8 @@ static pl_code overrule_duplicates(const reader *r, const pl_node *mapping, cons
 static pl_code treat_duplicates(const reader *r, const pl_node *mapping) {
   pl_arena *arena = &r->document->arena;
   pl_arena_mark mark = pl_arena_mark_here(arena);
-  const pl_node **sorted = PL_TAKE(arena, const pl_node *, mapping->count);
+  const pl_node **sorted = PL_COPY(arena, const pl_node *, (const pl_node *const *)mapping->keys, mapping->count);
   if (sorted == NULL) return pl_fail_memory(r->error, r->document->name);
-  if (mapping->count > 0) memcpy(sorted, mapping->keys, mapping->count * sizeof *sorted);
   qsort(sorted, mapping->count, sizeof *sorted, compare_keys);
   if (r->document->is_loose) return overrule_duplicates(r, mapping, sorted, mapping->count);
   pl_code code = refuse_duplicates(r, sorted, mapping->count);

@@ -16,7 +16,6 @@
  * NCCL's crossNic=0 rings do. With an odd number of nodes one hop per channel would have to change rails anyway and the
  * nodes would no longer be alike; the rotation stays. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "netmodel/collective/collective_internal.h"
 
@@ -359,9 +358,8 @@ pl_code pl_collective_group_take(const pl_cluster *cluster, const uint32_t *memb
   *group = NULL;
   PL_TRY(check_members(cluster, members, n, error));
   pl_collective_group *made = PL_TAKE(arena, pl_collective_group, 1);
-  uint32_t *copy = PL_TAKE(arena, uint32_t, n);
+  const uint32_t *copy = PL_COPY(arena, uint32_t, members, n);
   if (made == NULL || copy == NULL) return pl_fail_memory(error, "a group");
-  memcpy(copy, members, n * sizeof *copy);
   *made = (pl_collective_group){
       .cluster = cluster,
       .options = *options,

@@ -88,10 +88,9 @@ pl_code pl_topology_cache_group(pl_topology_cache *cache, const uint32_t *member
 
 static pl_code make_family(pl_topology_cache *cache, const uint32_t *members, pl_group_family *made, pl_error *error) {
   size_t n = (size_t)made->n_groups * made->group_size;
-  uint32_t *copy = pl_arena_take(&cache->arena, n * sizeof *copy, _Alignof(uint32_t));
+  const uint32_t *copy = PL_COPY(&cache->arena, uint32_t, members, n);
   pl_collective_group **groups = PL_TAKE(&cache->arena, pl_collective_group *, made->n_groups);
   if (copy == NULL || groups == NULL) return no_memory(error);
-  memcpy(copy, members, n * sizeof *copy);
   for (uint32_t g = 0; g < made->n_groups; g++)
     PL_TRY(pl_topology_cache_group(cache, &copy[(size_t)g * made->group_size], made->group_size, made->sends_alone,
                                    &groups[g], error));
@@ -253,13 +252,11 @@ static pl_code make_folding(pl_topology_cache *cache, const pl_fold_problem *pro
                             const folding_key *key, pl_arena *scratch, const pl_folding **folding, pl_error *error) {
   uint32_t n_uses = extent_of(problem).n_uses;
   uint32_t n_transfers = problem->n_transfers;
-  pl_fold_transfer *transfers = pl_arena_take(scratch, n_transfers * sizeof *transfers, _Alignof(pl_fold_transfer));
-  pl_link_use *uses = pl_arena_take(scratch, n_uses * sizeof *uses, _Alignof(pl_link_use));
+  pl_fold_transfer *transfers = PL_COPY(scratch, pl_fold_transfer, problem->transfers, n_transfers);
+  pl_link_use *uses = PL_COPY(scratch, pl_link_use, problem->uses, n_uses);
   kept_folding *made = PL_TAKE(&cache->arena, kept_folding, 1);
   uint32_t *words = pl_arena_take(&cache->arena, key->n_words * sizeof *words, _Alignof(uint32_t));
   if (transfers == NULL || uses == NULL || made == NULL || words == NULL) return no_memory(error);
-  if (n_transfers > 0) memcpy(transfers, problem->transfers, n_transfers * sizeof *transfers);
-  if (n_uses > 0) memcpy(uses, problem->uses, n_uses * sizeof *uses);
   append_words(words, key->words, key->n_words);
   made->key = (folding_key){.words = words, .n_words = key->n_words, .hash = key->hash};
   PL_TRY(pl_folding_take(problem, transfers, uses, link_capacity_Bps, &cache->arena, &made->folding, error));

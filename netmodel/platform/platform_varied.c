@@ -310,13 +310,11 @@ pl_code pl_vary_cluster_take(const pl_vary_grid *grid, uint32_t point, const pl_
   *cluster = NULL;
   varying own = {.base = base, .arena = arena};
   own.cluster = PL_TAKE(arena, pl_cluster, 1);
-  own.links = PL_TAKE(arena, pl_link, base->n_links);
-  own.profiles = PL_TAKE(arena, pl_device_profile, base->n_profiles);
+  own.links = PL_COPY(arena, pl_link, base->links, base->n_links);
+  own.profiles = PL_COPY(arena, pl_device_profile, base->profiles, base->n_profiles);
   varied_routes *routes = PL_TAKE(arena, varied_routes, 1);
   if (own.cluster == NULL || own.links == NULL || own.profiles == NULL || routes == NULL)
     return pl_fail_memory(error, "a variation of the platform");
-  if (base->n_links > 0) memcpy(own.links, base->links, base->n_links * sizeof *own.links);
-  if (base->n_profiles > 0) memcpy(own.profiles, base->profiles, base->n_profiles * sizeof *own.profiles);
   *own.cluster = *base;
   own.cluster->links = own.links;
   if (own.cluster->links_of_file == NULL) own.cluster->links_of_file = base->links;

@@ -31,9 +31,8 @@ static bool is_of(const pl_bound_frame *frame, const pl_strategy *strategy) {
 }
 
 static pl_code keep_boundary(pl_lower_bounds *bounds, const pl_strategy *strategy, pl_error *error) {
-  int32_t *boundary = pl_arena_take(&bounds->scratch, boundary_bytes(strategy), _Alignof(int32_t));
+  int32_t *boundary = pl_arena_copy(&bounds->scratch, strategy->boundary, boundary_bytes(strategy), _Alignof(int32_t));
   if (boundary == NULL) return pl_fail_memory(error, "the lower bounds");
-  memcpy(boundary, strategy->boundary, boundary_bytes(strategy));
   bounds->frame.boundary = boundary;
   return PL_OK;
 }

@@ -137,17 +137,11 @@ static bool keep(walk *w) {
     w->complete = false;
     return false;
   }
-  if (w->n == w->capacity) {
-    uint32_t capacity = w->capacity == 0 ? 64 : 2 * w->capacity;
-    pl_placement_table *bigger = PL_TAKE(w->arena, pl_placement_table, capacity);
-    if (bigger == NULL) return false;
-    if (w->n > 0) memcpy(bigger, w->tables, w->n * sizeof *bigger);
-    w->tables = bigger;
-    w->capacity = capacity;
-  }
-  uint16_t *cells = PL_TAKE(w->arena, uint16_t, size);
+  pl_placement_table *tables = pl_arena_grown(w->arena, w->tables, w->n, 1, sizeof *tables, &w->capacity);
+  if (tables == NULL) return false;
+  w->tables = tables;
+  const uint16_t *cells = PL_COPY(w->arena, uint16_t, w->cells, size);
   if (cells == NULL) return false;
-  memcpy(cells, w->cells, size * sizeof *cells);
   w->tables[w->n++] = (pl_placement_table){cells};
   return true;
 }

@@ -1,8 +1,6 @@
 /* See search/method/placement_neighbours.h. */
 #include "search/method/placement_neighbours.h"
 
-#include <string.h>
-
 #include "workloads/assign/assign.h"
 
 typedef enum move_kind { MOVE_BOUNDARY = 0, MOVE_MICROBATCH, MOVE_CELLS, MOVE_COUNT } move_kind;
@@ -23,9 +21,8 @@ static bool move_boundary(const pl_placement_neighbours *own, pl_arena *arena, p
   int32_t n_chunks = pl_strategy_n_chunks(from), c = 1 + (int32_t)own->first, step = own->second == 0 ? -1 : 1;
   int32_t to = from->boundary[c] + step;
   if (to <= from->boundary[c - 1] || to >= from->boundary[c + 1]) return false;
-  int32_t *boundary = PL_TAKE(arena, int32_t, n_chunks + 1);
+  int32_t *boundary = PL_COPY(arena, int32_t, from->boundary, n_chunks + 1);
   if (boundary == NULL) return false;
-  memcpy(boundary, from->boundary, ((size_t)n_chunks + 1) * sizeof *boundary);
   boundary[c] = to;
   moved->boundary = boundary;
   return true;
@@ -38,9 +35,8 @@ static bool move_microbatch(const pl_placement_neighbours *own, pl_arena *arena,
   bool ends_run = give == from->dp - 1 || from->split[give + 1] != from->split[give];
   bool starts_run = take == 0 || from->split[take - 1] != from->split[take];
   if (give == take || !ends_run || !starts_run || from->split[give] <= unit) return false;
-  int32_t *split = PL_TAKE(arena, int32_t, from->dp);
+  int32_t *split = PL_COPY(arena, int32_t, from->split, from->dp);
   if (split == NULL) return false;
-  memcpy(split, from->split, (size_t)from->dp * sizeof *split);
   split[give] -= unit;
   split[take] += unit;
   moved->split = split;

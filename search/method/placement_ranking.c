@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/hash_index.h"
 #include "search/method/method_space.h"
@@ -37,14 +36,9 @@ typedef struct placing {
 
 static pl_code add(placing *own, const pl_strategy *strategy, double estimate_s, pl_error *error) {
   if (isnan(estimate_s)) return PL_OK;
-  if (own->n_entries == own->capacity) {
-    uint32_t capacity = own->capacity == 0 ? 256 : 2 * own->capacity;
-    entry *bigger = PL_TAKE(own->arena, entry, capacity);
-    if (bigger == NULL) return pl_fail_memory(error, "the strategies of the search");
-    if (own->n_entries > 0) memcpy(bigger, own->entries, own->n_entries * sizeof *bigger);
-    own->entries = bigger;
-    own->capacity = capacity;
-  }
+  entry *entries = pl_arena_grown(own->arena, own->entries, own->n_entries, 1, sizeof *entries, &own->capacity);
+  if (entries == NULL) return pl_fail_memory(error, "the strategies of the search");
+  own->entries = entries;
   own->entries[own->n_entries] = (entry){*strategy, estimate_s, own->n_entries};
   own->n_entries++;
   return PL_OK;

@@ -98,14 +98,9 @@ static void fill_others(rewriting *own) {
 /* ---- edges ---- */
 
 static bool add_arc(rewriting *own, uint32_t before, uint32_t after) {
-  if (own->n_arcs == own->room) {
-    uint32_t room = own->room * 2;
-    pl_step_arc *arcs = pl_arena_take(own->arena, room * sizeof *arcs, _Alignof(pl_step_arc));
-    if (arcs == NULL) return false;
-    memcpy(arcs, own->arcs, own->n_arcs * sizeof *arcs);
-    own->arcs = arcs;
-    own->room = room;
-  }
+  pl_step_arc *arcs = pl_arena_grown(own->arena, own->arcs, own->n_arcs, 1, sizeof *arcs, &own->room);
+  if (arcs == NULL) return false;
+  own->arcs = arcs;
   own->arcs[own->n_arcs++] = (pl_step_arc){before, after};
   return true;
 }

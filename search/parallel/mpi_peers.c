@@ -105,9 +105,8 @@ static pl_code find_comm(pl_mpi_peers *own, const pl_peer_group *group, MPI_Comm
     }
   PL_TRY(make_comm(own, group, comm, error));
   known_group *made = PL_TAKE(&own->arena, known_group, 1);
-  uint32_t *devices = PL_TAKE(&own->arena, uint32_t, group->n);
+  const uint32_t *devices = PL_COPY(&own->arena, uint32_t, group->devices, group->n);
   if (made == NULL || devices == NULL) return no_memory(error);
-  memcpy(devices, group->devices, group->n * sizeof(*devices));
   *made = (known_group){.devices = devices, .n = group->n, .comm = *comm};
   return pl_hash_index_put(&own->groups, hash, made, &own->arena) ? PL_OK : no_memory(error);
 }

@@ -1,8 +1,6 @@
 /* See validation/command/calibrate_collectives.h. */
 #include "validation/command/calibrate_collectives.h"
 
-#include <string.h>
-
 #include "core/system/command.h"
 #include "core/system/output_file.h"
 #include "netmodel/collective/collective_profile_writer.h"
@@ -24,11 +22,9 @@ static pl_code load(calibration *state) {
   PL_TRY(pl_collective_profile_path(state->options->profile, "", &state->arena, &path, state->error));
   if (path == NULL) return pl_fail(state->error, PL_BAD_INPUT, "--profile: 'ideal' has no figures to fit");
   PL_TRY(pl_collective_profile_load(path, &state->arena, profile, state->error));
-  state->inside = PL_TAKE(&state->arena, pl_wiring, profile->n_inside);
-  state->between = PL_TAKE(&state->arena, pl_wiring, profile->n_between);
+  state->inside = PL_COPY(&state->arena, pl_wiring, profile->inside, profile->n_inside);
+  state->between = PL_COPY(&state->arena, pl_wiring, profile->between, profile->n_between);
   if (state->arena.failed) return pl_fail_memory(state->error, "a collective profile");
-  memcpy(state->inside, profile->inside, profile->n_inside * sizeof *state->inside);
-  memcpy(state->between, profile->between, profile->n_between * sizeof *state->between);
   profile->inside = state->inside;
   profile->between = state->between;
   return pl_collective_rows_load(state->options->rows, state->options->platform, profile, &state->arena, &state->rows,

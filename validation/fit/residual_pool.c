@@ -3,21 +3,15 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 pl_residual_pool pl_residual_pool_in(pl_arena *arena) {
   return (pl_residual_pool){.arena = arena};
 }
 
 void pl_residual_pool_put(pl_residual_pool *pool, double off) {
-  if (pool->n == pool->capacity) {
-    uint32_t capacity = pool->capacity > 0 ? 2 * pool->capacity : 256;
-    pl_pooled *more = PL_TAKE(pool->arena, pl_pooled, capacity);
-    if (more == NULL) return;
-    if (pool->n > 0) memcpy(more, pool->all, pool->n * sizeof *more);
-    pool->all = more;
-    pool->capacity = capacity;
-  }
+  pl_pooled *all = pl_arena_grown(pool->arena, pool->all, pool->n, 1, sizeof *all, &pool->capacity);
+  if (all == NULL) return;
+  pool->all = all;
   pool->all[pool->n++] = (pl_pooled){.off = off, .weight = 1};
 }
 

@@ -26,9 +26,8 @@ static pl_code run_variant(ablating *state, pl_variant variant, const pl_case_op
   options.no_overlap_factor = variant == PL_VARIANT_NO_OVERLAP || variant == PL_VARIANT_NEITHER;
   if (variant == PL_VARIANT_NO_SHARING || variant == PL_VARIANT_NEITHER) options.network = PL_NETWORK_ANALYTIC;
   pl_cases copy = *state->cases;
-  copy.cases = PL_TAKE(arena, pl_case, copy.n_cases);
+  copy.cases = PL_COPY(arena, pl_case, state->cases->cases, copy.n_cases);
   if (copy.cases == NULL) return pl_fail_memory(error, "the ablation");
-  memcpy(copy.cases, state->cases->cases, copy.n_cases * sizeof *copy.cases);
   if (variant != PL_VARIANT_ALL) PL_TRY(pl_cases_simulate(&copy, &options, arena, error));
   for (uint32_t i = 0; i < copy.n_cases; i++)
     state->times[variant][i] = copy.cases[i].reason == NULL ? copy.cases[i].result.iter_time_s : NAN;

@@ -1,5 +1,4 @@
 /* See workloads/compile/ir_graph_state.h: what devices compute between two meetings with others. */
-#include <string.h>
 
 #include "workloads/compile/ir_graph_state.h"
 #include "workloads/cost/ir_kernel.h"
@@ -148,16 +147,9 @@ static bool take_stretch(pl_ir_graphing *own, pl_ir_stretch *made) {
   made->parts = PL_TAKE(own->arena, const pl_part *, made->n_kinds);
   made->segments = PL_TAKE(own->arena, uint32_t, made->n_kinds);
   for (uint32_t p = 0; !own->arena->failed && p < made->n_kinds; p++) {
-    pl_part *copy = PL_TAKE(own->arena, pl_part, own->n_parts);
-    if (copy == NULL) return false;
-    memcpy(copy, own->parts[p], own->n_parts * sizeof *copy);
-    made->parts[p] = copy;
+    made->parts[p] = PL_COPY(own->arena, pl_part, own->parts[p], own->n_parts);
   }
-  if (own->options->names && !own->arena->failed) {
-    made->origins = PL_TAKE(own->arena, const pl_ir_origin *, own->n_parts);
-    if (made->origins != NULL)
-      memcpy((void *)made->origins, (const void *)own->origins, own->n_parts * sizeof *made->origins);
-  }
+  if (own->options->names) made->origins = PL_COPY(own->arena, const pl_ir_origin *, own->origins, own->n_parts);
   return !own->arena->failed;
 }
 

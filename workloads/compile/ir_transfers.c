@@ -56,9 +56,8 @@ static pl_code add_group(pl_ir_transfers *own, const uint32_t *members, uint32_t
   pl_collective_options options = *own->options;
   options.sends_alone = sends_alone;
   known_group *made = PL_TAKE(own->arena, known_group, 1);
-  uint32_t *copy = PL_TAKE(own->arena, uint32_t, n);
+  const uint32_t *copy = PL_COPY(own->arena, uint32_t, members, n);
   if (made == NULL || copy == NULL) return no_memory(error);
-  memcpy(copy, members, n * sizeof(*members));
   *made = (known_group){.members = copy, .n = n, .sends_alone = sends_alone};
   PL_TRY(pl_collective_group_take(own->cluster, copy, n, &options, own->arena, &made->group, error));
   if (!pl_hash_index_put(&own->groups, hash_of(members, n), made, own->arena)) return no_memory(error);

@@ -236,9 +236,8 @@ pl_code pl_chain_parse(const char *text, pl_picture in, bool norm, pl_arena *are
   parser own = {.text = text, .at = text, .norm = norm, .input = in, .error = error};
   PL_TRY(read_chain(&own));
   if (*own.at != '\0') return fail(&own, "a bracket that was not opened");
-  pl_chain_step *steps = PL_TAKE(arena, pl_chain_step, own.n_steps);
+  const pl_chain_step *steps = PL_COPY(arena, pl_chain_step, own.steps, own.n_steps);
   if (steps == NULL) return pl_fail_memory(error, "the layers of a block");
-  memcpy(steps, own.steps, own.n_steps * sizeof *steps);
   *chain = (pl_chain){.steps = steps, .n_steps = own.n_steps, .in = in, .out = made_by(&own, own.last)};
   return own.last == own.n_steps ? PL_OK : fail(&own, "the last layer's output is not used");
 }

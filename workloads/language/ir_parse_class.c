@@ -177,9 +177,7 @@ static pl_code read_class_head(pl_ir_reader *reader, pl_ir_class *own) {
 }
 
 static void *copied(pl_ir_reader *reader, const pl_ir_list *list, size_t size) {
-  void *made = pl_arena_take_zeroed(reader->arena, (size_t)list->n, size, _Alignof(max_align_t));
-  if (made != NULL && list->n > 0) memcpy(made, list->items, (size_t)list->n * size);
-  return made;
+  return pl_arena_copy(reader->arena, list->items, (size_t)list->n * size, _Alignof(max_align_t));
 }
 
 static pl_code add_class(pl_ir_reader *reader, pl_ir_class *own) {

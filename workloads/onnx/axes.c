@@ -4,24 +4,17 @@
 #include <string.h>
 
 static bool grow(pl_axes *axes) {
-  if (axes->n < axes->room) return true;
-  int32_t room = axes->room > 0 ? 2 * axes->room : 256;
-  pl_axis *all = PL_TAKE(axes->arena, pl_axis, room);
+  pl_axis *all = pl_arena_grown(axes->arena, axes->all, (size_t)axes->n, 1, sizeof *all, &axes->room);
   if (all == NULL) return false;
-  if (axes->n > 0) memcpy(all, axes->all, (size_t)axes->n * sizeof(*all));
   axes->all = all;
-  axes->room = room;
   return true;
 }
 
 static int32_t put_parts(pl_axes *axes, int32_t n, const int32_t *parts) {
-  if (axes->n_parts + n > axes->room_parts) {
-    int32_t room = 2 * (axes->room_parts + n) + 256, *all = PL_TAKE(axes->arena, int32_t, room);
-    if (all == NULL) return PL_AXIS_NONE;
-    if (axes->n_parts > 0) memcpy(all, axes->parts, (size_t)axes->n_parts * sizeof(*all));
-    axes->parts = all;
-    axes->room_parts = room;
-  }
+  int32_t *all =
+      pl_arena_grown(axes->arena, axes->parts, (size_t)axes->n_parts, (size_t)n, sizeof *all, &axes->room_parts);
+  if (all == NULL) return PL_AXIS_NONE;
+  axes->parts = all;
   memcpy(axes->parts + axes->n_parts, parts, (size_t)n * sizeof(*parts));
   axes->n_parts += n;
   return axes->n_parts - n;
@@ -83,14 +76,9 @@ bool pl_axis_leaves(const pl_axes *axes, int32_t axis, pl_axis_list *list) {
 }
 
 static void put_apart(pl_axes *axes, int32_t axis, int32_t other) {
-  if (axes->n_apart == axes->room_apart) {
-    int32_t room = 2 * axes->room_apart + 256;
-    pl_apart *all = PL_TAKE(axes->arena, pl_apart, room);
-    if (all == NULL) return;
-    if (axes->n_apart > 0) memcpy(all, axes->apart, (size_t)axes->n_apart * sizeof(*all));
-    axes->apart = all;
-    axes->room_apart = room;
-  }
+  pl_apart *all = pl_arena_grown(axes->arena, axes->apart, (size_t)axes->n_apart, 1, sizeof *all, &axes->room_apart);
+  if (all == NULL) return;
+  axes->apart = all;
   pl_axis *at = &axes->all[axis];
   axes->apart[axes->n_apart] = (pl_apart){other, at->first_apart};
   at->first_apart = axes->n_apart++;

@@ -55,7 +55,8 @@ typedef struct pl_axes {
   pl_axis *all;
   int32_t *parts;
   pl_apart *apart;
-  int32_t n, room, n_parts, room_parts, n_apart, room_apart;
+  int32_t n, n_parts, n_apart;
+  uint32_t room, room_parts, room_apart;
   pl_arena *arena; /* ->failed: no memory */
 } pl_axes;
 

@@ -2,7 +2,6 @@
  * that meaning; groups that an op sees at once have different ones. Greedy, in the order in which groups first appear:
  * equal parts of a graph get equal names. */
 #include <stdio.h>
-#include <string.h>
 
 #include "core/base/hash_index.h"
 #include "workloads/onnx/axes.h"
@@ -14,20 +13,16 @@ typedef struct meeting {
 typedef struct meetings {
   meeting *all;
   int32_t *first; /* by group */
-  int32_t n, room;
+  int32_t n;
+  uint32_t room;
   pl_hash_index known;
   pl_arena *arena;
 } meetings;
 
 static bool push(meetings *own, int32_t of, int32_t group) {
-  if (own->n == own->room) {
-    int32_t room = own->room > 0 ? 2 * own->room : 1024;
-    meeting *all = PL_TAKE(own->arena, meeting, room);
-    if (all == NULL) return false;
-    if (own->n > 0) memcpy(all, own->all, (size_t)own->n * sizeof(*all));
-    own->all = all;
-    own->room = room;
-  }
+  meeting *all = pl_arena_grown(own->arena, own->all, (size_t)own->n, 1, sizeof *all, &own->room);
+  if (all == NULL) return false;
+  own->all = all;
   own->all[own->n] = (meeting){group, own->first[of]};
   own->first[of] = own->n++;
   return true;

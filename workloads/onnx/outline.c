@@ -60,14 +60,10 @@ static const char *path_for(drawing *d, const pl_ir_op *op, const pl_ir_op *read
 
 static pl_code note_weight(drawing *d, const char *path, const char *source) {
   pl_outlined *out = d->own->out;
-  if (out->n_weights == out->room_weights) {
-    int32_t room = out->room_weights > 0 ? 2 * out->room_weights : 64;
-    pl_outlined_weight *all = PL_TAKE(d->own->module->arena, pl_outlined_weight, room);
-    if (all == NULL) return pl_outline_no_memory(d->own);
-    if (out->n_weights > 0) memcpy(all, out->weights, (size_t)out->n_weights * sizeof(*all));
-    out->weights = all;
-    out->room_weights = room;
-  }
+  pl_outlined_weight *all =
+      pl_arena_grown(d->own->module->arena, out->weights, (size_t)out->n_weights, 1, sizeof *all, &out->room_weights);
+  if (all == NULL) return pl_outline_no_memory(d->own);
+  out->weights = all;
   const char *whole = d->bare ? path : pl_ir_path_join(d->own->module->arena, d->instance, path);
   if (whole == NULL) return pl_outline_no_memory(d->own);
   out->weights[out->n_weights++] = (pl_outlined_weight){whole, source};

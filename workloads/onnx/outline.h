@@ -20,7 +20,8 @@ typedef struct pl_outlined {
   int32_t n_layers; /* calls "h.N" */
   bool tied;        /* @head reads the table of @embedding */
   pl_outlined_weight *weights;
-  int32_t n_weights, room_weights;
+  int32_t n_weights;
+  uint32_t room_weights;
 } pl_outlined;
 
 /* Adds @embedding, @layer ..., @head to `module`, and to `main`, which is being written, calls of them; *result is the

@@ -14,14 +14,10 @@ enum { FILE_BYTES_MAX = 64 << 20 };
 /* ---- nodes ---- */
 
 pl_tree_node *pl_tree_add(pl_strategy_tree *tree, int32_t parent) {
-  if (tree->n_nodes == tree->room_nodes) {
-    int32_t room = tree->room_nodes > 0 ? 2 * tree->room_nodes : 16;
-    pl_tree_node *larger = PL_TAKE(tree->arena, pl_tree_node, room);
-    if (larger == NULL) return NULL;
-    if (tree->n_nodes > 0) memcpy(larger, tree->nodes, (size_t)tree->n_nodes * sizeof(*larger));
-    tree->nodes = larger;
-    tree->room_nodes = room;
-  }
+  pl_tree_node *nodes =
+      pl_arena_grown(tree->arena, tree->nodes, (size_t)tree->n_nodes, 1, sizeof *nodes, &tree->room_nodes);
+  if (nodes == NULL) return NULL;
+  tree->nodes = nodes;
   pl_tree_node *node = &tree->nodes[tree->n_nodes++];
   *node = (pl_tree_node){.parent = parent, .n_cuts = -1};
   if (parent >= 0) node->depth = tree->nodes[parent].depth + 1;

@@ -98,7 +98,8 @@ typedef struct pl_tree_node {
 
 typedef struct pl_strategy_tree {
   const char *name; /* of the file */
-  int32_t n_nodes, room_nodes;
+  int32_t n_nodes;
+  uint32_t room_nodes;
   pl_tree_node *nodes; /* the root first, parents before children */
   pl_ir_mesh mesh;     /* of a stage, as the root names it; no axes: found from what partitions need */
   pl_tree_place mesh_at;

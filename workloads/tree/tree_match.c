@@ -415,14 +415,10 @@ pl_code pl_tree_match(pl_tree_planning *own) {
 static pl_code take_spec(pl_tree_planning *own, const pl_tree_spec *wanted, int32_t *spec) {
   for (*spec = 0; *spec < own->n_specs; (*spec)++)
     if (memcmp(&own->specs[*spec], wanted, sizeof(*wanted)) == 0) return PL_OK;
-  if (own->n_specs == own->room_specs) {
-    int32_t room = own->room_specs > 0 ? 2 * own->room_specs : 16;
-    pl_tree_spec *larger = PL_TAKE(own->scratch, pl_tree_spec, room);
-    if (larger == NULL) return pl_fail_memory(own->error, "a strategy tree");
-    if (own->n_specs > 0) memcpy(larger, own->specs, (size_t)own->n_specs * sizeof(*larger));
-    own->specs = larger;
-    own->room_specs = room;
-  }
+  pl_tree_spec *specs =
+      pl_arena_grown(own->scratch, own->specs, (size_t)own->n_specs, 1, sizeof *specs, &own->room_specs);
+  if (specs == NULL) return pl_fail_memory(own->error, "a strategy tree");
+  own->specs = specs;
   own->specs[own->n_specs++] = *wanted;
   return PL_OK;
 }

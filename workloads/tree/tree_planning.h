@@ -46,7 +46,8 @@ typedef struct pl_tree_planning {
   pl_tree_calling *calls; /* per module */
   int32_t *makers;        /* per value of main: the module that makes it; -1: none */
   pl_tree_spec *specs;
-  int32_t n_specs, room_specs;
+  int32_t n_specs;
+  uint32_t room_specs;
   bool **used;     /* per node, per pattern: it matched something */
   int32_t *n_used; /* per node: modules and ops that it matched */
   int32_t devices; /* of a stage, at most */
