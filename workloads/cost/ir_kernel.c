@@ -247,6 +247,19 @@ static const pl_ir_type *first_type(const pl_ir_launch *own) {
   return i < own->n_inputs ? pl_ir_launch_type(own, own->inputs[i]) : NULL;
 }
 
+/* One of its ops by itself. */
+static pl_ir_launch alone(const pl_ir_launch *own, const pl_ir_op *op) {
+  pl_ir_launch one = *own;
+  one.ops = op;
+  one.n_ops = 1;
+  one.n_inputs = op->n_inputs;
+  one.n_outputs = op->n_outputs;
+  memcpy(one.inputs, op->inputs, (size_t)op->n_inputs * sizeof *one.inputs);
+  for (int32_t i = 0; i < op->n_outputs; i++)
+    one.results[i] = op->first_output + i;
+  return one;
+}
+
 static bool describe(const pl_ir_launch *own, const pl_framework *framework, pl_category category, pl_op *kernel,
                      pl_chain_step *step) {
   if (pl_ir_launch_is_nothing(own)) return false;
@@ -274,7 +287,8 @@ static bool describe(const pl_ir_launch *own, const pl_framework *framework, pl_
   const pl_ir_op *attention = pl_ir_launch_find_kind(own, PL_IR_LAUNCHES_ATTENTION),
                  *product = pl_ir_launch_find(own, "product");
   if (attention != NULL) {
-    double bytes = kernel->bytes;
+    const pl_ir_launch core = alone(own, attention); /* sinks are what it has on chip */
+    double bytes = pl_ir_launch_moves(&core, framework, element);
     pl_ir_kernel(own->mesh, own->f, attention, category, kernel);
     kernel->deterministic = framework->kernels.deterministic;
     kernel->attention_kernel = (uint8_t)framework->kernels.attention_kernel;
