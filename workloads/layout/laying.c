@@ -30,6 +30,11 @@ static bool is_gathered(const pl_laying *part, int32_t axis) {
   return role == PL_AXIS_DATA || role == PL_AXIS_CONTEXT;
 }
 
+/* Devices along the axis have a parameter for tokens of their own, whole or a part that is gathered. */
+static bool has_replicas(const pl_laying *part, const char *path, const pl_ir_type *type, int32_t axis) {
+  return is_gathered(part, axis) || pl_layout_are_replicas(rules_of_path(part, path), axis, path, type);
+}
+
 /* How much a way is held to: an op that was chosen by name is cut as its rules say; then so that what is converted
  * needs no dimension gathered whole and weights stay where they are; then any way. */
 typedef enum strictness { AS_NAMED = 0, IN_ORDER, ANY_WAY, N_STRICTNESSES } strictness;
@@ -68,10 +73,20 @@ static bool fed_type(const pl_laying *part, const pl_ir_op *op, int32_t k, pl_ir
 }
 
 /* The gradient of a parameter that is cut over a tensor or expert axis is made cut. */
-static bool suits_parameter(const pl_laying *part, const pl_ir_type *type, int32_t axis, int8_t on) {
+static bool suits_parameter(const pl_laying *part, const char *path, const pl_ir_type *type, int32_t axis, int8_t on) {
   if (type->on[axis] < 0) return true;
   bool of_experts = strcmp(type->dims[type->on[axis]].name.text, "x") == 0;
-  return (is_gathered(part, axis) && !of_experts) || type->on[axis] == on;
+  return (has_replicas(part, path, type, axis) && !of_experts) || type->on[axis] == on;
+}
+
+/* A gradient that is added up and scattered over several axes of devices with other samples or tokens is so at once:
+ * cut along one of them while it still is a sum along one further out, it would have to be made whole in between. */
+static bool scatters_at_once(const pl_laying *part, const char *path, const pl_ir_type *fed, const pl_ir_type *made,
+                             int32_t axis, int8_t on) {
+  if (on < 0 || !has_replicas(part, path, fed, axis)) return true;
+  for (int32_t outer = 0; outer < axis; outer++)
+    if (part->rules->on[outer].role != PL_AXIS_PIPELINE && fed->on[outer] == on && made->on[outer] != on) return false;
+  return true;
 }
 
 /* Where an output is stored: optimizers write the layout that state is kept in. False: it is not. */
@@ -159,7 +174,9 @@ static bool cuts_batch(const pl_laying *part, int32_t axis) {
  * parameters are added up over the batch behind the last microbatch, whatever is done here; over tensor ranks that have
  * a parameter whole they are so because of it. */
 static bool is_owed(const pl_laying *part, const pl_ir_op *op, int32_t k, int32_t axis, const pl_ir_way *way) {
-  return way->kind == PL_IR_PARTIAL && (part->fed[op->first_output + k] == NULL || !cuts_batch(part, axis));
+  const char *path = part->fed[op->first_output + k];
+  return way->kind == PL_IR_PARTIAL &&
+         (path == NULL || !has_replicas(part, path, &part->from->values[op->first_output + k].type, axis));
 }
 
 static double owed_cost(const pl_laying *part, const pl_ir_op *op, int32_t k, int32_t axis, const pl_ir_way *way) {
@@ -186,7 +203,10 @@ static bool is_possible(const pl_laying *part, const choice *own, int32_t axis, 
   }
   for (int32_t i = 0; i < op->n_outputs; i++)
     if (!divides(part, &own->outputs[i], axis, outputs_on[i]) ||
-        (how != ANY_WAY && own->is_fed[i] && !suits_parameter(part, &own->fed[i], axis, outputs_on[i])))
+        (how != ANY_WAY && own->is_fed[i] &&
+         (!suits_parameter(part, part->fed[op->first_output + i], &own->fed[i], axis, outputs_on[i]) ||
+          !scatters_at_once(part, part->fed[op->first_output + i], &own->fed[i], &own->outputs[i], axis,
+                            outputs_on[i]))))
       return false;
   return true;
 }

@@ -128,8 +128,7 @@ static int32_t free_dim(const pl_layout_rules *rules, const pl_ir_type *type, co
   return -1;
 }
 
-/* Of experts that tensor ranks have whole, as ZeRO has replicas: each with tokens of its own. */
-static bool are_replicas(const pl_layout_rules *rules, int32_t axis, const char *path, const pl_ir_type *type) {
+bool pl_layout_are_replicas(const pl_layout_rules *rules, int32_t axis, const char *path, const pl_ir_type *type) {
   return rules->whole_experts && rules->on[axis].role == PL_AXIS_TENSOR &&
          pl_layout_may_cut(rules, axis, pl_ir_name_of("s")) && pl_layout_is_of_experts(path, type);
 }
@@ -139,7 +138,8 @@ static void cut_further(const pl_layout_rules *rules, pl_layout_tensor tensor, c
   bool over[PL_IR_AXES_MAX] = {false};
   for (int32_t axis = 0; axis < rules->mesh.n_axes; axis++) {
     bool said = rules->on[axis].extra[tensor];
-    bool shared = tensor != PL_LAYOUT_KEPT && rules->zero > (int32_t)tensor && are_replicas(rules, axis, path, type);
+    bool shared =
+        tensor != PL_LAYOUT_KEPT && rules->zero > (int32_t)tensor && pl_layout_are_replicas(rules, axis, path, type);
     over[axis] = (said || shared) && type->on[axis] == PL_IR_SAME;
   }
   int32_t dim = free_dim(rules, type, over);
@@ -170,7 +170,7 @@ bool pl_layout_gradient(const pl_layout_rules *rules, const char *path, pl_ir_ty
   bool further = false;
   for (int32_t axis = 0; axis < rules->mesh.n_axes; axis++)
     further = further || rules->on[axis].extra[PL_LAYOUT_GRADIENTS] ||
-              (rules->zero > PL_LAYOUT_GRADIENTS && are_replicas(rules, axis, path, type));
+              (rules->zero > PL_LAYOUT_GRADIENTS && pl_layout_are_replicas(rules, axis, path, type));
   if (!further) return false;
   parameter(rules, path, type);
   cut_further(rules, PL_LAYOUT_GRADIENTS, path, type);

@@ -59,6 +59,8 @@ void pl_layout_input(const pl_layout_rules *rules, pl_ir_type *type);
 void pl_layout_parameter(const pl_layout_rules *rules, const char *path, pl_ir_type *type);
 /* A parameter that experts have each for themselves, or its gradient; pictures have a dimension x as well. */
 bool pl_layout_is_of_experts(const char *path, const pl_ir_type *type);
+/* Such a parameter that tensor ranks have whole, as ZeRO has replicas: each with tokens of its own. */
+bool pl_layout_are_replicas(const pl_layout_rules *rules, int32_t axis, const char *path, const pl_ir_type *type);
 /* Of optimizer state: the parameter's, cut over further axes where ZeRO says so. */
 void pl_layout_state(const pl_layout_rules *rules, const char *path, pl_ir_type *type);
 /* The same of a gradient buffer; false: it lies as gradients come. */
