@@ -449,6 +449,7 @@ pl_code pl_ir_graph_move(pl_ir_graphing *own, const pl_ir_function *f, const pl_
       *output = *input; /* the last leg sends it; nobody has to; it is there */
       return PL_OK;
     }
+    if (pl_ir_graph_is_summed(own, f, op, output)) return PL_OK;
     const pl_ir_meeting meeting = known_meeting(own, f, op);
     return collective(own, &meeting, input, output);
   }

@@ -73,6 +73,7 @@ typedef struct pl_ir_bucket {
   bool at_once;          /* as its members */
   pl_ir_reduction **members;
   uint32_t n, room;
+  uint32_t *tasks; /* of a sum, that has begun */
 } pl_ir_bucket;
 
 /* What a function takes of device and host in a pass, through its calls. */
@@ -196,6 +197,8 @@ typedef struct pl_ir_graphing {
   uint32_t n_shards;
   pl_ir_meeting gathers[PL_IR_BUCKETS_MAX]; /* of the update, by axes: new parameters on their way to be stored */
   uint32_t n_gathers, n_gathered[PL_IR_BUCKETS_MAX]; /* of each, tensors of parameters */
+  pl_ir_bucket sums[PL_IR_BUCKETS_MAX]; /* of the update, by axes: what is added up of shards of gradients */
+  uint32_t n_sums;
   pl_ir_arrival
       *beside[PL_IR_BESIDE_MAX]; /* of the function that runs: on their way until its next product is through */
   uint32_t n_beside;
@@ -302,6 +305,13 @@ pl_code pl_ir_graph_defer_shard(pl_ir_graphing *own, const pl_ir_function *f, co
                                 bool *deferred);
 /* `all`: a step is over. */
 pl_code pl_ir_graph_send_shards(pl_ir_graphing *own, bool all);
+/* What an update adds up of gradients that were reduced: of one tensor with all others over the same axes, before any
+ * is read (_allreduce_layernorm_grads of megatron/core/distributed/finalize_model_grads.py); not of FSDP, which reduces
+ * the gradients of each unit as they are. Behind the buckets. */
+pl_code pl_ir_graph_send_sums(pl_ir_graphing *own);
+/* Where the op is one of them: what it gives is on its way. */
+bool pl_ir_graph_is_summed(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op,
+                           pl_ir_arrival *output);
 /* Of the gradient of the parameter in the class that is made; NULL: none. */
 pl_ir_reduction *pl_ir_graph_reduction_of(const pl_ir_graphing *own, const char *path);
 

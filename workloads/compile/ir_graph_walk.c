@@ -172,6 +172,7 @@ static pl_code walk_update(pl_ir_graphing *own) {
   PL_TRY(pl_ir_graph_send_buckets(own, true));
   own->category = PL_CATEGORY_OPTIMIZER;
   own->updates = false;
+  PL_TRY(pl_ir_graph_send_sums(own));
   if (own->now->class->update != PL_IR_NONE) PL_TRY(run_function(own, own->now->class->update, NULL, NULL));
   PL_TRY(add_step(own));
   PL_TRY(pl_ir_graph_send_gathers(own));
