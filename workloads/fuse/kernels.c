@@ -38,14 +38,13 @@ static bool meets(const pl_ir_op *op) {
   return effect == PL_IR_COLLECTIVE || effect == PL_IR_SENDS || effect == PL_IR_CALLS;
 }
 
-/* Collectives that are as free as a framework takes them to be, in an order of their own: of parameters that are copied
- * all at once, of gradients that are. */
+/* Collectives that stand in an order of their own: of parameters, which are asked for ahead of a function or in front
+ * of what reads them wherever they are written; of gradients that are copied all at once. */
 static int own_order(const writing *w, int32_t op) {
   const pl_framework *framework = w->own.framework;
   int32_t at = op;
   if (!pl_read_is_collective(&w->own.read, op)) return 0;
-  if (framework->gathers.copies_gathered && pl_read_is(&w->own.read, pl_read_made(&w->own.read, op, 0), "param"))
-    return 1;
+  if (pl_read_is(&w->own.read, pl_read_made(&w->own.read, op, 0), "param")) return 1;
   if (framework->gradients.gradient_path == PL_GRADIENTS_ADDED) return 0;
   while (pl_read_is(&w->own.read, at, "cast") || pl_read_is_collective(&w->own.read, at))
     at = pl_kernel_next(&w->own, at);
