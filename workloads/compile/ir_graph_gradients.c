@@ -143,7 +143,7 @@ pl_code pl_ir_graph_find_reductions(pl_ir_graphing *own) {
   const pl_ir_class *class = own->now->class;
   for (uint32_t i = 0; i < own->reduced->n; i++) {
     own->reduced->list[i]->tasks = NULL;
-    own->reduced->list[i]->n_added = 0;
+    own->reduced->list[i]->n_added = own->reduced->list[i]->n_passed = 0;
   }
   if (own->reduced->known) return PL_OK;
   own->reduced->known = true;
@@ -220,6 +220,7 @@ static pl_code added(pl_ir_graphing *own, const pl_ir_op *accumulate, const pl_i
   pl_ir_reduction *reduction = pl_ir_graph_reduction_of(own, path);
   if (reduction == NULL) return PL_OK;
   bool whole = own->is_last && ++reduction->n_added >= reduction->n_adds;
+  if (shard != NULL && shard->shard == PL_IR_SHARD_LATER) return PL_OK;
   if (shard != NULL && shard->shard > 0)
     return whole || reduction->in_host ? put_shard(own, reduction, shard->shard) : PL_OK;
   if (reduction->in_host) PL_TRY(pl_ir_graph_offload_sum(own, path, shard != NULL ? shard->tasks : NULL, whole));
@@ -282,6 +283,31 @@ static bool closes_behind(const pl_ir_graphing *own, const pl_ir_bucket *shards)
   return own->framework->gradients.bucket_unit != PL_BUCKET_LAYER && is_full(own, shards);
 }
 
+/* What the reader of a shard adds it to; NULL: nothing, or nothing that is reduced. */
+static pl_ir_reduction *added_to(pl_ir_graphing *own, const pl_ir_op *reader, int32_t value) {
+  const pl_ir_op *accumulate = is(reader, "accumulate") ? reader : NULL;
+  if (reader->row == own->kernel) {
+    const pl_ir_function *kernel = own->module->functions[reader->callee];
+    for (int32_t i = 0; i < kernel->n_ops; i++) {
+      if (!is(&kernel->ops[i], "accumulate")) continue;
+      int32_t at = kernel->ops[i].inputs[0];
+      while (kernel->values[at].op != PL_IR_NONE && is(&kernel->ops[kernel->values[at].op], "cast"))
+        at = kernel->ops[kernel->values[at].op].inputs[0];
+      if (kernel->values[at].op == PL_IR_NONE && reader->inputs[at] == value) accumulate = &kernel->ops[i];
+    }
+  }
+  const char *path = accumulate != NULL ? pl_ir_graph_path(own, accumulate->path) : NULL;
+  return path != NULL ? pl_ir_graph_reduction_of(own, path) : NULL;
+}
+
+/* A parameter that several functions read, as a table that embedding and head share, has one gradient: what comes of
+ * all of them is added up before any of it is reduced (autograd's node that accumulates it has one input). */
+static bool is_added_to_later(pl_ir_graphing *own, const pl_ir_op *reader, int32_t value) {
+  if (own->now->class->n_chunks != 1) return false;
+  pl_ir_reduction *reduction = added_to(own, reader, value);
+  return reduction != NULL && ++reduction->n_passed % reduction->n_adds != 0;
+}
+
 pl_code pl_ir_graph_defer_shard(pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, pl_ir_arrival *values,
                                 bool *deferred) {
   *deferred = false;
@@ -290,6 +316,11 @@ pl_code pl_ir_graph_defer_shard(pl_ir_graphing *own, const pl_ir_function *f, co
   if (values[op->inputs[0]].tasks != NULL || reader == NULL ||
       (own->doings[own->function].ops[reader - f->ops] & PL_IR_DOES_ONLY_ADD) == 0)
     return PL_OK;
+  if (is_added_to_later(own, reader, op->first_output)) {
+    values[op->first_output].shard = PL_IR_SHARD_LATER;
+    *deferred = true;
+    return PL_OK;
+  }
   const pl_ir_meeting meeting = pl_ir_graph_meeting_of(own, f, op);
   uint32_t i = 0;
   while (i < own->n_shards && (own->shards[i].meeting.axes != meeting.axes || closes_behind(own, &own->shards[i])))

@@ -34,8 +34,9 @@ typedef struct pl_ir_arrival {
   uint32_t *tasks; /* per device of the crew */
   bool is_there;   /* gathered and waited for in front of the function */
   bool began;      /* with the product whose output it takes (ir_graph_beside.c) */
-  uint8_t shard;   /* of a gradient, whose reduction is still to begin: which of pl_ir_graphing's shards, from 1 */
+  uint8_t shard;   /* of a gradient, whose reduction is still to begin: which of pl_ir_graphing's shards, from 1; or: */
 } pl_ir_arrival;
+enum { PL_IR_SHARD_LATER = 255 }; /* with what another function adds to the same gradient */
 
 /* Copies to the memory of the host and back, and what is computed there, per device of the crew; PL_NONE: none yet.
  * Those one way run one after the other, as on a stream. */
@@ -57,6 +58,7 @@ typedef struct pl_ir_reduction {
   bool is_packed;          /* in one tensor with another that comes before it: queries, keys and values */
   int32_t n_adds, n_added; /* functions that add to it in their last passes (a table that embedding and head read has
                               two), and how many have */
+  int32_t n_passed;        /* shards of it in all passes so far */
 } pl_ir_reduction;
 
 /* All of a class, kept from graph to graph of one program. */
