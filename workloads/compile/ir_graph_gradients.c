@@ -213,6 +213,27 @@ static pl_code put_shard(pl_ir_graphing *own, pl_ir_reduction *reduction, uint8_
   return PL_OK;
 }
 
+/* Whether a bucket of shards is full. One bucket for all is one a function: what is cut is let go of as it comes. Units
+ * of their own are cut as such. As of tuples: workloads/program/program.c, pl_program_bucket_bytes. */
+static bool is_full(const pl_ir_graphing *own, const pl_ir_bucket *shards) {
+  const double full = own->framework->gradients.bucket_bytes;
+  bool units = own->framework->gradients.gradient_path != PL_GRADIENTS_ADDED;
+  return full > 0 ? shards->meeting.bytes >= full : !units;
+}
+
+/* Whether no other tensor comes into it: what is full goes behind the function. */
+static bool closes_behind(const pl_ir_graphing *own, const pl_ir_bucket *shards) {
+  return own->framework->gradients.bucket_unit != PL_BUCKET_LAYER && is_full(own, shards);
+}
+
+/* A vector that is not cut further, where all else is reduced in shards over the same devices: frameworks that lay
+ * gradients side by side cut through what there is, so that it goes out with them. False: there are none. */
+static bool joins_shards(const pl_ir_graphing *own, const pl_ir_meeting *meeting, uint32_t *at) {
+  for (*at = 0; *at < own->n_shards; ++*at)
+    if (own->shards[*at].meeting.axes == meeting->axes && !closes_behind(own, &own->shards[*at])) return true;
+  return false;
+}
+
 static pl_code added(pl_ir_graphing *own, const pl_ir_op *accumulate, const pl_ir_arrival *shard) {
   if (!own->is_last && !own->reduced->sums_in_host && (shard == NULL || shard->tasks == NULL)) return PL_OK;
   const char *path = pl_ir_graph_path(own, accumulate->path);
@@ -224,12 +245,17 @@ static pl_code added(pl_ir_graphing *own, const pl_ir_op *accumulate, const pl_i
   if (shard != NULL && shard->shard > 0)
     return whole || reduction->in_host ? put_shard(own, reduction, shard->shard) : PL_OK;
   if (reduction->in_host) PL_TRY(pl_ir_graph_offload_sum(own, path, shard != NULL ? shard->tasks : NULL, whole));
-  if (own->is_last && !whole) return PL_OK;
-  if (shard != NULL && shard->tasks != NULL)
+  if (!own->is_last || !whole) return PL_OK;
+  uint32_t at;
+  if (shard != NULL && shard->tasks != NULL) {
     reduction->tasks = shard->tasks; /* reduced already */
-  else if (reduction->meeting.axes != 0 && own->is_last)
+  } else if (reduction->meeting.kind == PL_ALL_REDUCE && joins_shards(own, &reduction->meeting, &at)) {
+    own->shards[at].meeting.bytes += reduction->meeting.bytes;
+    return put_shard(own, reduction, (uint8_t)(at + 1));
+  } else if (reduction->meeting.axes != 0) {
     return put(own, reduction);
-  return own->is_last ? pl_ir_graph_offload_gradient(own, path, reduction->tasks) : PL_OK;
+  }
+  return pl_ir_graph_offload_gradient(own, path, reduction->tasks);
 }
 
 /* At other levels reductions are the update's: nobody knows here when a gradient is whole, and the update sends it. */
@@ -268,19 +294,6 @@ bool pl_ir_graph_adds_shards(const pl_ir_graphing *own, const pl_ir_op *op, uint
   for (int32_t i = 0; i < op->n_inputs; i++)
     if (values[op->inputs[i]].tasks == NULL && values[op->inputs[i]].shard == 0) return false;
   return true;
-}
-
-/* Whether a bucket of shards is full. One bucket for all is one a function: what is cut is let go of as it comes. Units
- * of their own are cut as such. As of tuples: workloads/program/program.c, pl_program_bucket_bytes. */
-static bool is_full(const pl_ir_graphing *own, const pl_ir_bucket *shards) {
-  const double full = own->framework->gradients.bucket_bytes;
-  bool units = own->framework->gradients.gradient_path != PL_GRADIENTS_ADDED;
-  return full > 0 ? shards->meeting.bytes >= full : !units;
-}
-
-/* Whether no other tensor comes into it: what is full goes behind the function. */
-static bool closes_behind(const pl_ir_graphing *own, const pl_ir_bucket *shards) {
-  return own->framework->gradients.bucket_unit != PL_BUCKET_LAYER && is_full(own, shards);
 }
 
 /* What the reader of a shard adds it to; NULL: nothing, or nothing that is reduced. */
