@@ -76,6 +76,20 @@ static double held_part(const pl_program *program, int32_t block, bool experts) 
   return experts ? part : pl_making_held_parameters(program, block) - part;
 }
 
+/* Without a pipeline head and embedding have one table, the embedding's. Whoever lets go of a module's parameters
+ * behind it gathers them once more where the head reads them, in both passes; the embedding's backward pass reads none.
+ * FSDP has the table in its root, which it keeps (_post_forward_reshard of torch/distributed/fsdp/_runtime_utils.py,
+ * pytorch/pytorch@00ae0bc91ac2: a root is not let go of). */
+static double gathered_part(const pl_program *program, int32_t block, bool backward) {
+  const pl_block_program *own = pl_making_block(program, block);
+  double held = held_part(program, block, false);
+  if (!program->model->ends.tied_embeddings || program->strategy->pp > 1 || program->strategy->vpp > 1 ||
+      framework_of(program)->gradients.gradient_path != PL_GRADIENTS_ADDED)
+    return held;
+  if (own->kind == PL_BLOCK_HEAD) return held + own->tied_parameters;
+  return own->kind == PL_BLOCK_EMBEDDING && backward ? 0 : held;
+}
+
 /* What has been gathered for a block and not yet awaited: ops of the data family and of the expert-data family. */
 typedef struct gathered_block {
   int32_t at; /* place of the block in the pass */
@@ -171,7 +185,7 @@ static int32_t count_kept(const pl_program *program, int32_t first, int32_t coun
 /* Starts gathering what `block` needs; a block that is kept at most for its second use. */
 static void add_gathers(pass_making *pass, int32_t block, bool backward, bool is_kept, gathered_block *gathered) {
   const pl_program *program = pass->state->program;
-  double held = held_part(program, block, false), experts = held_part(program, block, true);
+  double held = gathered_part(program, block, backward), experts = held_part(program, block, true);
   double parameters[GATHERS_PER_BLOCK];
   uint32_t n = 0;
   gathered->n = 0;
