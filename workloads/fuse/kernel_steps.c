@@ -108,6 +108,28 @@ static bool is_reduced_narrow(const pl_kernel_stepping *own, int32_t value) {
          pl_read_is_collective(&own->finding.read, pl_kernel_reader(&own->finding, value));
 }
 
+/* A gradient that was added up, in the type that it travels in: those of a unit, or of all, lie side by side and are
+ * one kernel. */
+static int32_t cast_of_buffer(pl_kernel_stepping *own, int32_t value, uint8_t element) {
+  pl_ir_type type = own->function->values[value].type;
+  double kept = pl_ir_element_bytes((pl_ir_element)type.element);
+  if (type.element == element) return value;
+  type.element = element;
+  const pl_ir_attribute moves = pl_ir_real("moves", kept + pl_ir_element_bytes((pl_ir_element)element));
+  const char *name = own->function->values[value].name;
+  return pl_ir_op_add(own->to, own->function,
+                      &(pl_ir_making){.row = pl_ir_row_of("cast"),
+                                      .n_inputs = 1,
+                                      .n_outputs = 1,
+                                      .n_attributes = 1,
+                                      .inputs = &value,
+                                      .attributes = &moves,
+                                      .output_names = &name,
+                                      .output_types = &type,
+                                      .reason = "as gradients are reduced",
+                                      .callee = PL_IR_NONE});
+}
+
 /* What is made of a value in another type than it was is in that type too, as far as rows want it so. */
 static void follow_element(const pl_kernel_stepping *own, const pl_ir_op *op, int32_t index, pl_ir_type *type) {
   bool follows = passes_on(own, index) || pl_step_is(own, index, "sum_classes") || pl_step_is(own, index, "add");
@@ -353,8 +375,7 @@ static void write_op(pl_kernel_stepping *own, int32_t index) {
     follow_element(own, op, index, type);
     own->map[of] = copy_gathered(own, index, pl_step_copy_heads(own, of, on_its_way(own, of, made)));
     own->map[of] = pl_step_sort_tokens(own, index, own->map[of]);
-    if (is_reduced_narrow(own, of))
-      own->map[of] = cast(own, made, (uint8_t)reduced_element(own, of), "as gradients are reduced");
+    if (is_reduced_narrow(own, of)) own->map[of] = cast_of_buffer(own, made, (uint8_t)reduced_element(own, of));
   }
   pl_step_autocast(own, index);
   pl_step_dispatch(own, index);
