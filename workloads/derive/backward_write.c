@@ -110,7 +110,7 @@ static const char *kept_name(const cutting *cut, const char *name, bool for_weig
   const pl_draft *draft = cut->draft;
   bool bare = draft->pass->derived[draft->of].is_bare;
   const char *made = pl_arena_printf(arena_of(cut), "%s%s%s%s", bare ? draft->differ.forward->name : "",
-                                     bare ? "." : "", for_weights ? "for_weights." : "", name);
+                                     bare ? "." : "", for_weights ? PL_BACKWARD_FOR_WEIGHTS : "", name);
   return made != NULL ? made : name;
 }
 

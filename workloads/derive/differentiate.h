@@ -16,6 +16,9 @@
 #include "workloads/ir/op.h"
 #include "workloads/language/ir_module.h"
 
+/* In the path of what a backward function keeps for the weights' pass. */
+#define PL_BACKWARD_FOR_WEIGHTS "for_weights."
+
 /* What a backward function makes again (pl_recompute of workloads/ir/op.h):
  *   none        nothing
  *   selective   the rows `selected`, where they are needed

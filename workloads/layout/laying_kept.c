@@ -1,6 +1,7 @@
 /* See workloads/layout/laying.h: what forward functions keep for their backward functions. */
 #include <string.h>
 
+#include "workloads/derive/differentiate.h"
 #include "workloads/layout/laying_change.h"
 
 static bool is_made_by(const pl_laying *part, int32_t value, const char *row) {
@@ -39,6 +40,25 @@ static int32_t kept_variant(const pl_laying *part, int32_t value) {
   return kept != PL_IR_NONE ? kept : variants->value[0];
 }
 
+/* What of `first` tensor ranks gathered, to compute with; `first`: nothing. */
+static int32_t gathered_variant(const pl_laying *part, int32_t value, int32_t first) {
+  const pl_variants *variants = &part->variants[value];
+  const pl_ir_mesh *mesh = &part->own->rules->mesh;
+  for (int32_t i = 0; i < variants->n; i++) {
+    bool is_gathered = false, differs = false;
+    const pl_ir_type *is = &part->to->values[variants->value[i]].type, *was = &part->to->values[first].type;
+    for (int32_t axis = 0; axis < mesh->n_axes; axis++) {
+      bool tensor = part->rules->on[axis].role == PL_AXIS_TENSOR;
+      if (tensor && was->on[axis] >= 0 && is->on[axis] == PL_IR_SAME)
+        is_gathered = true;
+      else
+        differs = differs || is->on[axis] != was->on[axis];
+    }
+    if (is_gathered && !differs) return variants->value[i];
+  }
+  return first;
+}
+
 static pl_code lay_kept_as(pl_laying *part, const pl_ir_op *op, bool keep, const char *name, int32_t input,
                            pl_error *error) {
   pl_ir_type type = keep ? part->to->values[input].type : part->from->values[op->first_output].type;
@@ -71,6 +91,10 @@ pl_code pl_laying_kept(pl_laying *part, const pl_ir_op *op, bool keep, pl_error 
   const char *name = kept_name(part, op);
   int32_t input = keep ? kept_variant(part, op->inputs[0]) : PL_IR_NONE;
   if (name == NULL) return pl_fail_memory(error, "the distributed program");
+  /* A gradient that was gathered is there for the weights' pass, which gathers only what the forward pass kept: zero
+   * bubble's WeightGradStore holds what the linear's backward pass was handed (sail-sg/
+   * zero-bubble-pipeline-parallelism). */
+  if (keep && strstr(op->path, PL_BACKWARD_FOR_WEIGHTS) != NULL) input = gathered_variant(part, op->inputs[0], input);
   PL_TRY(lay_kept_as(part, op, keep, name, input, error));
   if (!keep) return lay_kept_beside(part, op, false, name, error);
   const pl_ir_type *type = &part->from->values[op->inputs[0]].type;
