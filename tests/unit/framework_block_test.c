@@ -86,7 +86,7 @@ static void test_layer_switches(void **state) {
       {"gpt2-345m", "\"fused_accumulation\": false", false, 0, 4, 0},
       {"llama-2-7b", "\"fused_activation\": false", true, 1, 3, 2 * f}, /* silu(gate) is kept */
       /* of queries and of keys: the halves exchanged, the other product, the sum; and what autograd runs for them */
-      {"llama-2-7b", "\"fused_rotary\": false", true, 6, 6, 0},
+      {"llama-2-7b", "\"fused_rotary\": false", true, 6, 10, 0},
       /* two norms, 8 kernels forward and 15 backward each; fp32 copies are kept, their 16-bit sources are not, and what
          the product with the weight reads is */
       {"llama-2-7b", "\"fused_norm\": false", true, 14, 28, 2 * 4 - 2 * 2 + 2 * 2},
@@ -274,6 +274,27 @@ static double forward_traffic(const pl_block_program *program) {
   return bytes;
 }
 
+static double backward_traffic(const pl_block_program *program) {
+  double bytes = 0;
+  for (uint32_t i = 0; i < program->backward.n_ops; i++)
+    bytes += program->backward.ops[i].bytes;
+  return bytes;
+}
+
+/* Queries and keys of b s h elements each: fused they are read and written; in steps x cos 2, -x2 1, cat 2, its product
+ * 2, the sum 3; back the products 4, -x2 1, of either half zeros and its copy 2, their sum 3, that of both ways 3 (the
+ * operators that PyTorch 1.13 runs for Hugging Face's apply_rotary_pos_emb). */
+static void test_traffic_of_eager_rotary(void **state) {
+  (void)state;
+  pl_model model = load_model("workloads/models", "llama-2-7b", &arena);
+  pl_framework framework = parse("{\"name\": \"x\", \"kernels\": {\"fused_rotary\": false}}");
+  pl_block_program with = take(&model, PL_BLOCK_LAYER, &framework, true);
+  pl_block_program without = take(&model, PL_BLOCK_LAYER, NULL, true);
+  double both = 2 * 2.0 * 2 * 1024 * (double)model.width.hidden;
+  assert_true(forward_traffic(&with) - forward_traffic(&without) == (10 - 2) * both);
+  assert_true(backward_traffic(&with) - backward_traffic(&without) == (15 - 2) * both);
+}
+
 /* SwiGLU of b s f elements: fused it reads two halves and writes one tensor; apart, silu reads and writes one, the
  * product reads two and writes one. */
 static void test_traffic_of_eager_swiglu(void **state) {
@@ -392,6 +413,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(test_copied_inputs, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_uneven_heads, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_deterministic, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_traffic_of_eager_rotary, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_traffic_of_eager_swiglu, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_loss_forms, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_masked_tokens, set_up, tear_down),

@@ -184,19 +184,28 @@ static bool eager_norm(pl_kernel_stepping *own, int32_t index) {
   return true;
 }
 
-/* x cos + rotate(x) sin in PyTorch ops: the halves exchanged, the other product, their sum; the op itself stands for
- * one of the products. Said as sums, since x may be a partial one. */
+static int32_t rotary_step(pl_kernel_stepping *own, int32_t a, int32_t b, const char *name) {
+  const int32_t pair[] = {a, b};
+  if (a == PL_IR_NONE || b == PL_IR_NONE) return PL_IR_NONE;
+  const pl_ir_type type = own->function->values[a].type;
+  return pl_step_append(own, "add", 2, pair, name, &type, "rotary positions in steps");
+}
+
+/* x cos + cat(-x2, x1) sin in PyTorch ops, as Hugging Face and Megatron-LM write it: of x two products, half of it
+ * negated, the halves joined and the sum, 10 readings and writings. Back the two products; the half negated, and each
+ * half copied into zeros (a slice's derivative), 5; their sum and that of both ways, 15. (Megatron's join with nothing
+ * behind the rotated share moves 2 more, and back 1 less; complex numbers, as torchtitan has them, 10 and 10.) The op
+ * itself stands for a product. Said as sums, since x may be a partial one. */
 static void eager_rotary(pl_kernel_stepping *own, const pl_ir_op *op, int32_t turned) {
-  static const char *const reason = "rotary positions in steps";
-  if (turned == PL_IR_NONE) return;
-  const pl_ir_type type = own->function->values[turned].type;
-  int32_t pair[] = {own->map[op->inputs[0]], turned};
-  const int32_t exchanged[] = {pair[0], pair[0]};
-  pair[0] = pl_step_append(own, "add", 2, exchanged, "rotated", &type, reason);
-  if (pair[0] == PL_IR_NONE) return;
-  const int32_t product[] = {pair[0], pair[0]};
-  pl_step_append(own, "add", 2, product, "turned", &type, reason);
-  pl_step_append(own, "add", 2, pair, "positioned", &type, reason);
+  int32_t x = own->map[op->inputs[0]];
+  if (turned == PL_IR_NONE || x == PL_IR_NONE) return;
+  int32_t exchanged = rotary_step(own, x, turned, "rotated");
+  if (pl_ir_integer_of(op, "inverse", 0) != 0) {
+    int32_t halves = rotary_step(own, exchanged, x, "halves");
+    rotary_step(own, halves, halves, "slices");
+  }
+  rotary_step(own, exchanged, exchanged, "turned");
+  rotary_step(own, exchanged, turned, "positioned");
 }
 
 /* With the results that are asked for, here or elsewhere. */
