@@ -146,6 +146,34 @@ static void recipes_of_experts(void **state) {
   }
 }
 
+/* Who moves tokens of experts: by the version of Megatron Core, in either column, and by what it was told. */
+static void moving_of_tokens(void **state) {
+  (void)state;
+  static const struct {
+    const char *framework, *notes;
+    int permutation, experts;
+  } rows[] = {
+      {"Megatron-Core", "", PL_PERMUTATION_SCATTERED, PL_EXPERTS_GROUPED},
+      {"Megatron-Core 0.6.0", "", PL_PERMUTATION_GATHERED, PL_EXPERTS_GROUPED},
+      {"Megatron-Core 0.9", "moe_token_dispatcher_type=alltoall", PL_PERMUTATION_INDEXED, PL_EXPERTS_GROUPED},
+      {"Megatron-Core", "Megatron Core 0.6; moe_grouped_gemm=false", PL_PERMUTATION_GATHERED, PL_EXPERTS_SLICED},
+      {"Megatron-Core 0.10", "moe_grouped_gemm=false", PL_PERMUTATION_WEIGHTED, PL_EXPERTS_JOINED},
+      {"Megatron-Core 0.15", "", PL_PERMUTATION_SCATTERED, PL_EXPERTS_GROUPED},
+      {"Megatron-Core 0.15", "moe_permute_fusion=true", PL_PERMUTATION_FUSED, PL_EXPERTS_GROUPED},
+      {"NeMo", "", PL_PERMUTATION_FUSED, PL_EXPERTS_GROUPED},
+      {"NeMo", "moe_permute_fusion=false", PL_PERMUTATION_SCATTERED, PL_EXPERTS_GROUPED}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    row r = gpt;
+    r.framework = rows[i].framework;
+    r.notes = rows[i].notes;
+    const pl_case *c = express(r);
+    if (c->reason != NULL) fail_msg("%s: %s", r.framework, c->reason);
+    if (c->framework.kernels.permutation != rows[i].permutation || c->framework.kernels.experts != rows[i].experts)
+      fail_msg("%s, %s: permutation %d, experts %d", r.framework, r.notes, c->framework.kernels.permutation,
+               c->framework.kernels.experts);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(names_and_vocabularies, set_up, tear_down),
@@ -154,6 +182,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(compiled_by_xla, set_up, tear_down),
       cmocka_unit_test_setup_teardown(losses_of_bert, set_up, tear_down),
       cmocka_unit_test_setup_teardown(recipes_of_experts, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(moving_of_tokens, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
