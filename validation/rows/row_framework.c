@@ -280,6 +280,16 @@ static void choose_weights(const pl_measured_row *row, pl_framework *framework) 
   framework->gradients.reduce_dtype = -1;
 }
 
+/* Megatron-LLaMA's: each gradient is copied into a bucket in fp32 as soon as it is there, and buckets are scattered
+ * behind every microbatch's backward pass, beside it (alibaba/Megatron-LLaMA@25306de84d30,
+ * megatron/optimizer/overlapped_dist_optimizer.py); 4e8 numbers each (its script). */
+static void choose_scattering(const pl_measured_row *row, pl_framework *framework) {
+  if (!pl_row_mentions(row->framework, "OverlappedDistributedOptimizer")) return;
+  framework->gradients.overlaps_gradients = true;
+  framework->gradients.gradient_path = PL_GRADIENTS_CHUNKED;
+  framework->gradients.bucket_bytes = 4e8 * 4;
+}
+
 /* Transformer Engine's userbuffers, which Megatron-LM has switched off unless --tp-comm-overlap is given, and NeMo on
  * unless its configuration says no. */
 static void choose_overlap(const pl_measured_row *row, pl_framework *framework) {
@@ -451,6 +461,7 @@ void pl_row_choose(const pl_measured_row *row, const pl_row_habits *habits, pl_f
   choose_scaling(row, framework);
   choose_batch_norm(row, framework);
   choose_reduction(row, framework);
+  choose_scattering(row, framework);
   choose_streams(row, framework);
   pl_row_choose_dispatcher(row, framework);
   choose_permutation(row, framework);
