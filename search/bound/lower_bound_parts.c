@@ -33,8 +33,8 @@ static bool same_shard(const pl_block_shard *a, const pl_block_shard *b) {
          a->scatters == b->scatters && a->scatters_experts == b->scatters_experts;
 }
 
-static bool has_family(const pl_block_shard *shard, pl_family_kind kind) {
-  return kind == PL_FAMILY_CONTEXT ? shard->cp > 1 : kind == PL_FAMILY_EXPERT ? shard->ep > 1 : shard->tmp > 1;
+static int32_t size_of_family(const pl_block_shard *shard, pl_family_kind kind) {
+  return kind == PL_FAMILY_CONTEXT ? shard->cp : kind == PL_FAMILY_EXPERT ? shard->ep : shard->tmp;
 }
 
 static void note_collective(pl_bound_pass *pass, pl_family_kind family, const pl_op *op) {
@@ -63,15 +63,17 @@ static bool make_pass(const pl_lower_bounds *bounds, const pl_bound_blocks *bloc
     const pl_op *op = &list->ops[i];
     if (op->kind == PL_OP_COLLECTIVE) {
       pl_family_kind family = pl_program_family_kind((pl_group_role)op->group);
-      if (!has_family(&blocks->shard, family)) continue;
+      int32_t n_ranks = size_of_family(&blocks->shard, family);
+      if (n_ranks <= 1) continue;
       bool less =
           family == PL_FAMILY_EXPERT && framework->pipeline.sends_tokens_per_node; /* depends on where the group is */
       if (op->overlap == PL_OVERLAP_NONE && !less) note_collective(pass, family, op);
+      pass->host_s += pl_host_s_of_collective(framework, (uint32_t)n_ranks);
     } else {
       for (uint32_t p = 0; p < bounds->cluster->n_profiles && bounds->job->op_profile == NULL; p++)
         compute[p] = pl_ticks_sum(compute[p], pl_ticks_from_s(pl_op_cost(&bounds->cluster->profiles[p], op).time_s));
+      pass->host_s += pl_host_s_of_op(framework, block, op, backward);
     }
-    pass->host_s += pl_host_s_of_op(framework, block, op, backward);
   }
   return true;
 }

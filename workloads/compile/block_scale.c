@@ -38,8 +38,12 @@ static pass_work work_of(const sight *own, const pl_block_program *block, bool b
     const pl_op *op = &list->ops[i];
     bool is_tensor = op->kind == PL_OP_COLLECTIVE && op->group == PL_GROUP_TENSOR;
     if (op->kind == PL_OP_COLLECTIVE && (!is_tensor || own->tensor == NULL)) continue;
-    if (is_tensor) work.collectives_s += collective_s(own, op);
-    if (!is_tensor) work.device_s += pl_op_cost(own->profile, op).time_s;
+    if (is_tensor) {
+      work.collectives_s += collective_s(own, op);
+      work.host_s += pl_host_s_of_collective(framework, own->program->families[own->tensor->family].group_size);
+      continue;
+    }
+    work.device_s += pl_op_cost(own->profile, op).time_s;
     work.host_s += pl_host_s_of_op(framework, block, op, backward);
   }
   return work;

@@ -141,8 +141,23 @@ static pl_code lower_op(pl_planning *state, uint32_t f, uint32_t group, uint32_t
   return pl_fluid_collective_merge(state->cluster, state->arena, fluid, state->error);
 }
 
+static bool is_point_to_point(const pl_family *family) {
+  return pl_family_is_wire(family->kind);
+}
+
+/* What hosts agree on before an op of the family moves. The groups inside a pass are called by the host that launches
+ * it (workloads/compile/host_floor.h); gradients' and tied ones' collectives are ahead of nobody. */
+static pl_ticks agreed_on(const pl_planning *state, const pl_family *family) {
+  const pl_framework *framework = pl_framework_or_ideal(state->program->job->framework);
+  if (is_point_to_point(family)) return pl_ticks_from_s(framework->pipeline.send_wait_s);
+  bool inside = family->kind == PL_FAMILY_TENSOR || family->kind == PL_FAMILY_HEADS ||
+                family->kind == PL_FAMILY_CONTEXT || family->kind == PL_FAMILY_EXPERT;
+  return inside ? 0 : pl_ticks_from_s(framework->launch.collective_rank_s * family->group_size);
+}
+
 static pl_code lower_group(pl_planning *state, uint32_t f, uint32_t group, const kept_fluids *fluids) {
   const pl_family *family = &state->program->families[f];
+  pl_ticks agreed = agreed_on(state, family);
   uint32_t first_pattern = state->n_patterns;
   for (uint32_t op = 0; op < family->n_ops; op++) {
     pl_fluid_collective own = {0};
@@ -150,7 +165,7 @@ static pl_code lower_group(pl_planning *state, uint32_t f, uint32_t group, const
     if (fluid == &own) PL_TRY(lower_op(state, f, group, op, &own));
     pl_raw_op *raw = &state->raw[state->first_raw[f] + group * family->n_ops + op];
     *raw = (pl_raw_op){.pattern = find_pattern(state, first_pattern, f, group, fluid),
-                       .latency = fluid->spec.latency,
+                       .latency = pl_ticks_sum(fluid->spec.latency, agreed),
                        .flight = fluid->flight,
                        .rate_cap_Bps = fluid->spec.rate_cap_Bps,
                        .share_weight = fluid->spec.share_weight,
@@ -168,6 +183,10 @@ static pl_code lower_family(pl_planning *state, uint32_t f) {
   kept_fluids *fluids;
   if (family->n_ops == 0) return PL_OK;
   PL_TRY(take_groups(state, f, &kept));
+  if (state->options->chunked && agreed_on(state, family) > 0)
+    return pl_fail(state->error, PL_UNSUPPORTED,
+                   "the framework's send_wait and collective_rank are simulated with whole collectives only: leave out "
+                   "--collectives chunked and --network simgrid");
   if (state->options->chunked) return PL_OK;
   PL_TRY(find_fluids(state, f, kept, &fluids));
   for (uint32_t group = 0; group < family->n_groups; group++)
@@ -208,10 +227,6 @@ static uint64_t *colour_ranks(pl_planning *state) {
         colours[rank] = rank_colour(state, rank, stage, pl_program_schedule(state->program, r));
       }
   return colours;
-}
-
-static bool is_point_to_point(const pl_family *family) {
-  return pl_family_is_wire(family->kind);
 }
 
 static pl_code identity(pl_planning *state, const double *capacity_Bps) {

@@ -31,6 +31,11 @@ static int64_t place_of(const pl_unrolling *own, int32_t chunk, int32_t microbat
   return (int64_t)chunk * own->schedule.n_microbatches + microbatch;
 }
 
+/* Whether hosts wait at sends; streams that take what is ready have no order to wait in. */
+static bool waits_at_sends(const pl_compilation *state, const pl_unrolling *own) {
+  return own->forward_end == NULL && pl_framework_or_ideal(state->program->job->framework)->pipeline.send_wait_s > 0;
+}
+
 static void receive(pl_compilation *state, pl_unrolling *own, bool backward, int32_t chunk, int32_t microbatch) {
   const pl_strategy *strategy = state->program->strategy;
   int32_t from = pl_strategy_chunk_at(strategy, own->stage->stage, chunk) + (backward ? 1 : -1);
@@ -44,6 +49,7 @@ static void receive(pl_compilation *state, pl_unrolling *own, bool backward, int
   uint32_t op = send_op(state, backward, sender, sent);
   pl_meeting meeting = pl_unrolling_arrive(state, own, send_slot(state, backward, sent) + 1, op, PL_CATEGORY_PIPELINE,
                                            state->send_name, microbatch);
+  if (waits_at_sends(state, own)) pl_unrolling_order_after(state, own, meeting.open);
   pl_unrolling_wait_for(own, meeting.close);
 }
 
@@ -53,6 +59,15 @@ static void send(pl_compilation *state, pl_unrolling *own, bool backward, int32_
   pl_meeting meeting = pl_unrolling_arrive(state, own, send_slot(state, backward, chunk), op, PL_CATEGORY_PIPELINE,
                                            state->send_name, microbatch);
   pl_unrolling_order_after(state, own, meeting.open); /* after the collective, too, on which a pass may end */
+  if (waits_at_sends(state, own)) pl_unrolling_wait_for(own, meeting.close);
+}
+
+/* Two neighbours that both sent first would wait for each other for good: the gradient goes out when what the next
+ * forward pass computes on has come, and only then. */
+static void send_owed(pl_compilation *state, pl_unrolling *own) {
+  if (!own->owes) return;
+  own->owes = false;
+  send(state, own, true, own->owed_chunk, own->owed_microbatch);
 }
 
 /* What the order on the compute stream would imply: a backward follows its forward, its second half the first, and a
@@ -82,6 +97,7 @@ static void begin_step(pl_compilation *state, pl_unrolling *own, const pl_schedu
   if (own->forward_end != NULL) own->now.chain = PL_NONE;
   wait_for_schedule(own, step);
   if (step->kind != PL_STEP_WEIGHTS) receive(state, own, pl_step_is_backward(step), step->chunk, step->microbatch);
+  send_owed(state, own);
 }
 
 static void end_step(pl_compilation *state, pl_unrolling *own, const pl_schedule_step *step) {
@@ -89,12 +105,21 @@ static void end_step(pl_compilation *state, pl_unrolling *own, const pl_schedule
   note_schedule(own, step);
 }
 
-static void emit_step(pl_compilation *state, pl_compile_crew *own, const pl_schedule_step *step) {
+/* `next`: NULL behind the last. */
+static void emit_step(pl_compilation *state, pl_compile_crew *own, const pl_schedule_step *step,
+                      const pl_schedule_step *next) {
+  bool owes = step->kind == PL_STEP_BACKWARD && next != NULL && next->kind == PL_STEP_FORWARD &&
+              waits_at_sends(state, &own->members[0]);
   for (uint32_t member = 0; member < own->n; member++)
     begin_step(state, &own->members[member], step);
   pl_emit_pass(state, own, pl_crew_pass_of(&own->passes, step), step->microbatch);
-  for (uint32_t member = 0; member < own->n; member++)
-    end_step(state, &own->members[member], step);
+  for (uint32_t member = 0; member < own->n; member++) {
+    pl_unrolling *it = &own->members[member];
+    it->owes = owes;
+    it->owed_chunk = step->chunk;
+    it->owed_microbatch = step->microbatch;
+    if (!owes) end_step(state, it, step);
+  }
 }
 
 /* What follows waits for what either waits for. */
@@ -269,7 +294,9 @@ static bool unroll(pl_compilation *state, uint32_t index, bool *is_unrolled) {
     find_tail(&steps[0], i, tail);
     pl_lane_begin_step(&state->lanes, state->builder);
     if (!hides_exchange(&own, &steps[0], schedule, cursor)) {
-      emit_step(state, &own, &steps[0]);
+      pl_schedule_cursor after = cursor;
+      if (i + 1 < pl_schedule_n_steps(schedule)) steps[1] = pl_schedule_next(schedule, &after);
+      emit_step(state, &own, &steps[0], i + 1 < pl_schedule_n_steps(schedule) ? &steps[1] : NULL);
       continue;
     }
     steps[1] = pl_schedule_next(schedule, &cursor);
@@ -300,6 +327,13 @@ static void expect_as_many(pl_compilation *state, const bool *is_unrolled) {
 pl_code pl_compile(const pl_cluster *cluster, const pl_program *program, const pl_communication_plan *plan,
                    const pl_compile_options *options, pl_arena *arena, pl_compiled *compiled, pl_error *error) {
   *compiled = (pl_compiled){.transfer_bytes = NULL};
+  bool waits = pl_framework_or_ideal(program->job->framework)->pipeline.send_wait_s > 0;
+  if (waits && program->strategy->vpp > 1)
+    return pl_fail(
+        error, PL_UNSUPPORTED,
+        "vpp=%d: with the framework's send_wait the last stage would wait for the first and the first for the "
+        "last; use vpp=1, or a framework without",
+        program->strategy->vpp);
   pl_compilation state = {
       .cluster = cluster, .program = program, .plan = plan, .options = options, .arena = arena, .error = error};
   state.prices = PL_TAKE(arena, const pl_block_prices *, cluster->n_profiles);
@@ -328,6 +362,7 @@ pl_code pl_compile(const pl_cluster *cluster, const pl_program *program, const p
   compiled->lanes = pl_lane_making_finish(&state.lanes, state.builder);
   compiled->n_more = state.lanes.n_more;
   compiled->tails = state.tails;
-  if (program->strategy->listed == NULL) pl_graph_builder_is_acyclic(state.builder); /* by rule, not by hand */
+  if (program->strategy->listed == NULL && !waits)
+    pl_graph_builder_is_acyclic(state.builder); /* by rule, not by hand */
   return pl_graph_builder_freeze(state.builder, &compiled->graph, error);
 }

@@ -72,8 +72,12 @@ static double launches_of(const pl_block_program *block, const pl_op *op) {
   return op->times > 1 ? (double)op->times : 1;
 }
 
+double pl_host_s_of_collective(const pl_framework *framework, uint32_t n_ranks) {
+  return framework->launch.collective_s + framework->launch.collective_rank_s * n_ranks;
+}
+
 double pl_host_s_of_op(const pl_framework *framework, const pl_block_program *block, const pl_op *op, bool backward) {
-  if (op->kind == PL_OP_COLLECTIVE) return framework->launch.collective_s;
+  PL_ASSERT(op->kind != PL_OP_COLLECTIVE);
   if (op->host_free) return 0;
   bool again = op->category == PL_CATEGORY_RECOMPUTE; /* a forward op in the backward pass */
   return launches_of(block, op) *
@@ -83,12 +87,15 @@ double pl_host_s_of_op(const pl_framework *framework, const pl_block_program *bl
 /* `cost`: of the op on the device, without scales. */
 static void add_op(const pl_piece_context *context, const pl_block_program *block, const pl_op *op, pl_op_time cost,
                    bool backward, pl_host_load *load) {
-  bool is_collective = op->kind == PL_OP_COLLECTIVE;
-  if (is_collective && class_of(context, op) == PL_NONE) return;
-  if (is_collective)
+  if (op->kind == PL_OP_COLLECTIVE) {
+    uint32_t class = class_of(context, op);
+    if (class == PL_NONE) return;
     add_collective(context, op, load);
-  else
-    load->device_s += pl_block_scaled_cost(cost, context->scales, block->block_class, op).time_s;
+    uint32_t n_ranks = context->program->families[context->plan->group_classes[class].family].group_size;
+    load->host_s += pl_host_s_of_collective(framework_of(context), n_ranks);
+    return;
+  }
+  load->device_s += pl_block_scaled_cost(cost, context->scales, block->block_class, op).time_s;
   load->host_s += pl_host_s_of_op(framework_of(context), block, op, backward);
 }
 
@@ -141,7 +148,7 @@ bool pl_host_is_in_time(const pl_program *program) {
   const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
   return program->job->op_profile == NULL && framework->launch.launch_s <= 0 &&
          framework->launch.backward_launch_s <= 0 && framework->launch.collective_s <= 0 &&
-         framework->launch.layer_s <= 0;
+         framework->launch.collective_rank_s <= 0 && framework->launch.layer_s <= 0;
 }
 
 void pl_host_floors(const pl_piece_context *context, const pl_pass *const *passes, int n, double *late_s) {

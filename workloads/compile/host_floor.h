@@ -40,7 +40,8 @@ bool pl_host_is_in_time(const pl_program *program);
 pl_host_load pl_host_load_of_instruction(const pl_piece_context *context, const pl_instruction *instruction);
 pl_host_load pl_host_load_of(const pl_piece_context *context, const pl_pass *pass);
 
-/* What the host works for an op or a collective of a block. */
+/* What the host works for a collective of a group of so many, and for an op of a block that is none. */
+double pl_host_s_of_collective(const pl_framework *framework, uint32_t n_ranks);
 double pl_host_s_of_op(const pl_framework *framework, const pl_block_program *block, const pl_op *op, bool backward);
 
 enum { PL_HOST_PASSES = 3 };

@@ -216,6 +216,10 @@ pl_code pl_ir_graph_maker_take(const pl_cluster *cluster, const pl_ir_module *mo
                           .kernel = pl_ir_row_of("kernel"),
                           .routing = pl_ir_routing_of(module)};
   own->routing.gathers = own->framework->kernels.permutation == PL_PERMUTATION_GATHERED;
+  if (own->framework->pipeline.send_wait_s > 0 || own->framework->launch.collective_rank_s > 0)
+    return pl_fail(own->error, PL_UNSUPPORTED,
+                   "programs do not know the framework's send_wait and collective_rank: set both to 0, or simulate the "
+                   "strategy itself, as pp=...,dp=...,tmp=...");
   own->prices = PL_TAKE(arena, pl_ir_price *, (size_t)module->n_functions * PL_IR_GRAPH_CATEGORIES);
   own->again = PL_TAKE(arena, const bool *, (size_t)module->n_functions + 1);
   own->doings = PL_TAKE(arena, pl_ir_doing, (size_t)module->n_functions + 1);

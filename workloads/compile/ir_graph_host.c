@@ -14,7 +14,8 @@
 
 static bool is_in_time(const pl_framework *framework) {
   return framework->launch.launch_s <= 0 && framework->launch.backward_launch_s <= 0 &&
-         framework->launch.collective_s <= 0 && framework->launch.layer_s <= 0;
+         framework->launch.collective_s <= 0 && framework->launch.collective_rank_s <= 0 &&
+         framework->launch.layer_s <= 0;
 }
 
 /* Exchanges of tokens beside which shared experts compute, until what comes with them is read; workloads/compile/

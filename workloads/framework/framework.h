@@ -214,6 +214,8 @@ typedef struct pl_framework {
     pl_token_order token_order;      /* of a strategy's ep_overlap; in no file */
     int assign;                      /* default of the strategy's `assign`: recipe PL_ASSIGN_UNIFORM + assign */
     bool splits_sends;               /* default of --pipeline-sends */
+    double send_wait_s;      /* a send and its receive hold up both hosts, which agree for so long before it moves; 0:
+                                neither      waits for the other */
     double pipeline_buffers; /* what a stage but the last keeps for its backward passes is there this many times pp,
                                 16-bit copies of fp32 weights included; 0: once per microbatch on its way */
   } pipeline;
@@ -235,6 +237,8 @@ typedef struct pl_framework {
     double launch_s;          /* of one kernel in the forward pass, Python and dispatch included */
     double backward_launch_s; /* the same from the autograd engine */
     double collective_s;      /* of one collective */
+    double collective_rank_s; /* of one collective, for each rank of its group: ranks compare what they are about to
+                                 call (TORCH_DISTRIBUTED_DEBUG=DETAIL) */
     double layer_s; /* per transformer layer and pass, on top of the kernels: modules, hooks, context managers */
     double step_s; /* of every step, on all devices behind the optimizer: a site's (workloads/run/site.h), in no file */
     pl_host_window host_window;

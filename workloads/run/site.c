@@ -115,6 +115,7 @@ pl_framework pl_site_framework(const pl_site *site, const pl_framework *framewor
   own.launch.launch_s *= host;
   own.launch.backward_launch_s *= host;
   own.launch.collective_s *= host;
+  own.launch.collective_rank_s *= host;
   own.launch.layer_s *= host;
   own.launch.step_s += fmax(0, site->mean[PL_SITE_step]);
   own.memory.workspace_bytes = fmax(0, own.memory.workspace_bytes + site->memory_bytes);

@@ -7,7 +7,8 @@ bool pl_site_can_matter(const pl_cluster *cluster, const pl_job *job, int figure
   const pl_framework *framework = pl_framework_or_ideal(job->framework);
   if (figure == PL_SITE_host)
     return framework->launch.launch_s > 0 || framework->launch.backward_launch_s > 0 ||
-           framework->launch.collective_s > 0 || framework->launch.layer_s > 0;
+           framework->launch.collective_s > 0 || framework->launch.collective_rank_s > 0 ||
+           framework->launch.layer_s > 0;
   if (figure == PL_SITE_between_rate || figure == PL_SITE_between_latency) return cluster->n_nodes > 1;
   return cluster->n_devices > 1 || (figure != PL_SITE_inside_rate && figure != PL_SITE_inside_latency);
 }
