@@ -325,6 +325,32 @@ static void autocast(void **state) {
   }
 }
 
+/* Ranks that compare their collectives, whoever says so, and nanotron's sends before the fix of its pipeline. */
+static void waiting_hosts(void **state) {
+  (void)state;
+  static const struct {
+    const char *framework, *notes;
+    double rank_s, send_s;
+  } rows[] = {{"nanotron v0.5", "", 0, 0},
+              {"nanotron v0.5, checked collectives", "", 287e-6, 0},
+              {"nanotron v0.5, checked collectives, polled sends", "", 287e-6, 0.3},
+              {"PyTorch FSDP", "TORCH_DISTRIBUTED_DEBUG=DETAIL", 287e-6, 0}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    char text[512];
+    snprintf(
+        text, sizeof text,
+        "family,model,n_layers,hidden,ffn_hidden,n_heads,seq_len,vocab,gpu,n_gpus,gpus_per_node,framework,precision,"
+        "mlp_type,tp,pp,dp,mbs,gbs,step_time_s,notes\n"
+        "f,Llama-like,16,2048,8192,32,4096,131072,H100-SXM5-80GB,8,8,\"%s\",bf16,gated,1,1,8,1,8,1,%s\n",
+        rows[i].framework, rows[i].notes);
+    const pl_case *c = express_table(text).cases;
+    if (c->reason != NULL) fail_msg("row %zu: %s", i, c->reason);
+    if (c->framework.launch.collective_rank_s != rows[i].rank_s ||
+        fabs(c->framework.pipeline.send_wait_s - rows[i].send_s) > 1e-12)
+      fail_msg("row %zu: %g and %g s", i, c->framework.launch.collective_rank_s, c->framework.pipeline.send_wait_s);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(several_dimensions, set_up, tear_down),
@@ -339,6 +365,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(software, set_up, tear_down),
       cmocka_unit_test_setup_teardown(one_unit, set_up, tear_down),
       cmocka_unit_test_setup_teardown(autocast, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(waiting_hosts, set_up, tear_down),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

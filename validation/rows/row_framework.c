@@ -432,6 +432,24 @@ void pl_row_choose_graphs(const pl_measured_row *row, pl_framework *framework) {
       framework->launch.layer_s = 0;
 }
 
+/* How far hosts wait for each other.
+ *
+ * With TORCH_DISTRIBUTED_DEBUG=DETAIL the ranks of a group compare what each is about to call before they call it
+ * (PyTorch's ProcessGroupWrapper). "Checked collectives" are those of nanotron's jobs whose test of the network, which
+ * is no step, shows such a time: ten calls and a barrier of an all-gather, a reduce-scatter or an all-reduce of 1 GiB
+ * take equally long on 64 ranks and more and in proportion to them, 0.309 to 0.325 ms per rank and ten calls (medians
+ * of 241 to 293 jobs of a size), of which a tenth is the barrier's.
+ *
+ * "Polled sends" are those of nanotron before the fix of its pipeline (branch nouamane/bench2 at 67c5ebb6, p2p.py,
+ * _send_meta and _recv_meta): two messages announce each tensor, and both sides sleep for 0.1 s until one has gone.
+ * Stages pass on two tensors (llama.py: hidden_states and sequence_mask) and give back one gradient; the mean of a
+ * forward and a backward send. */
+static void choose_agreement(const pl_measured_row *row, pl_framework *framework) {
+  static const char *const checked[] = {"TORCH_DISTRIBUTED_DEBUG=DETAIL", "checked collectives", NULL};
+  if (pl_row_says_one_of(row, checked)) framework->launch.collective_rank_s = 287e-6;
+  if (pl_row_mentions(row->framework, "polled sends")) framework->pipeline.send_wait_s = 3 * 2 * 0.1 / 2;
+}
+
 /* Transformer Engine takes cuDNN's attention for deterministic runs on Hopper, and on Blackwell without dropout;
  * elsewhere FlashAttention 2 (its dot_product_attention/utils.py, "Filter: Determinism", and fused_attn.cpp,
  * "determinism on Blackwell", at d0067d0da). */
@@ -466,5 +484,6 @@ void pl_row_choose(const pl_measured_row *row, const pl_row_habits *habits, pl_f
   pl_row_choose_dispatcher(row, framework);
   choose_permutation(row, framework);
   pl_row_choose_graphs(row, framework);
+  choose_agreement(row, framework);
   pl_row_choose_determinism(row, habits, framework);
 }
