@@ -259,7 +259,8 @@ static void reasons(void **state) {
   static const char *const wanted[] = {"unknown GPU: 'FooGPU'",         "precision: 'int3'",
                                        "not stated: precision",         "not stated: n_heads",
                                        "recomputation: 'half, act'",    "not stated: step_time_s",
-                                       "machine: 12 GPUs are no whole", "not a transformer: Nemotron-H"};
+                                       "machine: 12 GPUs are no whole", "not a transformer: Nemotron-H",
+                                       "status: 'ended otherwise'"};
   pl_cases cases =
       express("f,GPT,16,1536,,16,,2048,51200,FooGPU,8,8,,LiBai,fp16,2-matrix,1,1,,8,,,,2,32,full,1,,,,\n"
               "f,GPT,16,1536,,16,,2048,51200,A100,8,8,,LiBai,int3,2-matrix,1,1,,8,,,,2,32,full,1,,,,\n"
@@ -268,7 +269,8 @@ static void reasons(void **state) {
               "f,GPT,16,1536,,16,,2048,51200,A100,8,8,,LiBai,fp16,2-matrix,1,1,,8,,,,2,32,\"half, act\",1,,,,\n"
               "f,GPT,16,1536,,16,,2048,51200,A100,8,8,,LiBai,fp16,2-matrix,1,1,,8,,,,2,32,full,,,,,\n"
               "f,GPT,16,1536,,16,,2048,51200,A100,12,8,,LiBai,fp16,2-matrix,1,1,,12,,,,2,24,full,1,,,,\n"
-              "f,Nemotron-H 8B,16,1536,,16,,2048,51200,A100,8,8,,NeMo,bf16,2-matrix,1,1,,8,,,,2,32,full,1,,,,\n");
+              "f,Nemotron-H 8B,16,1536,,16,,2048,51200,A100,8,8,,NeMo,bf16,2-matrix,1,1,,8,,,,2,32,full,1,,,,\n"
+              "f,GPT,16,1536,,16,,2048,51200,A100,8,8,,LiBai,fp16,2-matrix,1,1,,8,,,,2,32,full,,,,,ended otherwise\n");
   for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++) {
     const char *reason = cases.cases[i].reason;
     if (reason == NULL || strncmp(reason, wanted[i], strlen(wanted[i])) != 0)

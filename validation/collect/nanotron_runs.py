@@ -3,9 +3,11 @@
 
 The page that the rows are from shows throughput alone. The table behind it has a line per job: what NCCL moved before
 training began (nanotron's trainer.py, measure_bandwidth: 1 GiB, ten times), and whether the job came behind the fix of
-its pipeline ("after_pp_fix"). A row is the run of its configuration whose throughput, rounded, is the row's.
+its pipeline ("after_pp_fix"), ran out of memory or ended otherwise. A row is the run of its configuration whose
+throughput, rounded, is the row's; of one that did not get through the configuration's other jobs say why.
 
     nanotron_runs.py bench_final2_mfu2.csv ../measured/nanotron_ultrascale.csv > new.csv
+    zcat ../memory/nanotron_fit_or_oom.csv.gz | nanotron_runs.py bench_final2_mfu2.csv /dev/stdin | gzip -9n > new.csv.gz
 """
 import csv
 import sys
@@ -19,17 +21,21 @@ def jobs_of(path):
     jobs = {}
     with open(path, newline="") as table:
         for line in csv.DictReader(table):
-            if line["status"] == "Success":
-                jobs.setdefault(tuple(int(line[c]) for c in KEY), []).append(line)
+            jobs.setdefault(tuple(int(line[c]) for c in KEY), []).append(line)
     return jobs
 
 
-def job_of(row, jobs):
+def job_of(row, same):
     """None where no run has the row's throughput, to what it is rounded to."""
-    same = jobs.get(tuple(int(row[c]) for c in KEY.values()), [])
     wanted = float(row["tokens_per_s_per_gpu"])
-    near = [j for j in same if abs(float(j["tok/s/gpu"]) - wanted) <= 0.51]
+    near = [j for j in same if j["status"] == "Success" and abs(float(j["tok/s/gpu"]) - wanted) <= 0.51]
     return min(near, key=lambda j: abs(float(j["tok/s/gpu"]) - wanted)) if near else None
+
+
+def end_of(same):
+    """Of a run that did not get through: "oom", or "ended otherwise"."""
+    ends = {job["status"] for job in same}
+    return "oom" if "OOM" in ends or not ends else "ended otherwise"
 
 
 def ways_of(job, piped):
@@ -49,8 +55,13 @@ def main(table, measured):
         out.writeheader()
         counts = {}
         for row in rows:
-            job = job_of(row, jobs)
-            ways, said = [], "no job of the table has this throughput"
+            same = jobs.get(tuple(int(row[c] or 0) for c in KEY.values()), [])
+            if row.get("status", "ok") != "ok":
+                row["status"] = end_of(same)
+                counts[row["status"]] = counts.get(row["status"], 0) + 1
+                out.writerow(row)
+                continue
+            ways, said, job = [], "no job of the table has this throughput", job_of(row, same)
             if job:
                 ways = ways_of(job, int(row["pp"]) > 1)
                 said = f"job {job['job_id']}: all-gather in a node {job['AG Intra-node (GB/s)']} GB/s before training"

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "core/base/digest.h"
 #include "core/base/hash_index.h"
@@ -177,6 +178,8 @@ static pl_code express(pl_case *c, const pl_csv *known, const pl_case_options *o
                        pl_arena *arena, pl_error *error) {
   const pl_measured_row *row = c->row;
   if (row->defect != NULL) return pl_fail(error, PL_UNSUPPORTED, "cell: %s", row->defect);
+  if (strcasecmp(row->status, "ended otherwise") == 0)
+    return pl_fail(error, PL_UNSUPPORTED, "status: 'ended otherwise': no verdict on memory");
   if (!c->crashed && isnan(c->measured_s) && isnan(c->measured_mem_bytes) && row->measured_rank == 0)
     return pl_fail(error, PL_UNSUPPORTED, "not stated: step_time_s");
   if (row->program[0] != '\0') return pl_program_row_express(c, options, arena, error);

@@ -435,7 +435,8 @@ void pl_row_choose_graphs(const pl_measured_row *row, pl_framework *framework) {
 /* How far hosts wait for each other.
  *
  * With TORCH_DISTRIBUTED_DEBUG=DETAIL the ranks of a group compare what each is about to call before they call it
- * (PyTorch's ProcessGroupWrapper). "Checked collectives" are those of nanotron's jobs whose test of the network, which
+ * (pytorch/pytorch@017943b70f69, ProcessGroupWrapper.cpp: a barrier through Gloo and a comparison before collectives
+ * and barriers, none before sends). "Checked collectives" are those of nanotron's jobs whose test of the network, which
  * is no step, shows such a time: ten calls and a barrier of an all-gather, a reduce-scatter or an all-reduce of 1 GiB
  * take equally long on 64 ranks and more and in proportion to them, 0.309 to 0.325 ms per rank and ten calls (medians
  * of 241 to 293 jobs of a size), of which a tenth is the barrier's.

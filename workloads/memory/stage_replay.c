@@ -392,11 +392,11 @@ pl_code pl_stage_replay(const pl_program *program, int32_t stage, double limit_b
                         pl_replayed_memory *memory, pl_error *error) {
   const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
   PL_TRY(replay_once(program, stage, limit_bytes, 0, arena, memory, error));
-  bool waits = framework->memory.records_streams && framework->launch.host_window != PL_HOST_KERNEL;
-  if (!waits || memory->full || memory->reserved < limit_bytes / 2) return PL_OK;
-  pl_replayed_memory ahead;
-  PL_TRY(replay_once(program, stage, limit_bytes, (int64_t)framework->launch.ops_ahead, arena, &ahead, error));
-  memory->full = ahead.full;
-  if (ahead.full) memory->peak = fmin(memory->peak, ahead.peak);
+  bool ahead = framework->memory.records_streams && framework->launch.host_window != PL_HOST_KERNEL &&
+               framework->launch.collective_rank_s <= 0;
+  if (!ahead || memory->full) return PL_OK;
+  double peak = memory->peak; /* of tensors that somebody needs */
+  PL_TRY(replay_once(program, stage, limit_bytes, (int64_t)framework->launch.ops_ahead, arena, memory, error));
+  memory->peak = fmin(memory->peak, peak);
   return PL_OK;
 }

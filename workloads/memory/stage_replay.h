@@ -7,11 +7,10 @@
  * and go there. Rejected: only the passes, the rest added to what they hold. It misses that the moments cut up the
  * segments of freed activations, so that the next iteration takes new ones.
  *
- * Where collectives mark what they touch (records_streams; workloads/run/launched_ahead.h says why), the training must
- * get through with a host that is a launch queue ahead, too: what waits for the device is given back when the device is
- * full, but other tensors have been put elsewhere in the meantime and cut up what then comes free. Whether it fits is
- * told by that replay, what is held by the one without: runs whose host waits for something hold no more, and which
- * ones do is not known. A training that takes less than half of the device is not replayed twice.
+ * Where collectives mark what they touch (records_streams; workloads/run/launched_ahead.h says why) the host is a
+ * launch queue ahead: what waits for the device is given back when the device is full, but other tensors have been put
+ * elsewhere in the meantime and cut up what then comes free. A host that agrees with others on every collective
+ * (collective_rank_s) or waits for every kernel is not ahead.
  */
 #ifndef PL_WORKLOADS_STAGE_REPLAY_H
 #define PL_WORKLOADS_STAGE_REPLAY_H
