@@ -73,7 +73,7 @@ done
 
 awk '/^mean over the sources/ { gsub(/[()]/, ""); n = $5; mean = $6; middle = $NF }
   /^without nanotron/ { gsub(/[()]/, ""); rest = $4; rest_middle = $NF }
-  END { if (n > 0) printf "**Over %s sources of published runs, predicted iteration times are off by %s %% on average (median source: %s %%).** Nothing of a source is in any fit when it is\npredicted. Without nanotron, whose runs of one configuration differ among themselves, it is %s and %s %%.\n", n, mean, middle, rest, rest_middle }' \
+  END { if (n > 0) printf "**Over %s sources of published runs, predicted iteration times are off by %s %% on average (median source: %s %%).** Nothing of a source is in any fit when it is\npredicted. Without nanotron, which has half of all configurations, it is %s and %s %%.\n", n, mean, middle, rest, rest_middle }' \
   "$scratch/parts/sources left out" >"$scratch/excerpt"
 [[ $(wc -l <"$scratch/excerpt") -eq 2 ]] || { echo "the sources left out have no means for the top README"; exit 1; }
 "$act" README.md "$begin_excerpt" "$end_excerpt" "$scratch/excerpt"
