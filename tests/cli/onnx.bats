@@ -121,6 +121,22 @@ PYTHON
   [ "$status" -eq 0 ] && [[ $output == *" softmax("* && $output != *" attention("* ]]
 }
 
+@test "transposed convolutions, norms of each sample and gates: one op each, equal however they are divided" {
+  run "$PACELINE" program print --model "$FILES/larger.onnx" --gbs 8 --level training
+  [ "$status" -eq 0 ]
+  for row in convolution_backward_data batch_norm hard_swish hard_sigmoid sigmoid hard_swish_backward hard_sigmoid_backward sigmoid_backward convolution; do
+    [[ $output == *" = $row("* || $output == *" = $row "* ]] || { echo "no $row"; echo "$output"; return 1; }
+  done
+  [[ $output != *" exp("* && $output != *" reciprocal("* ]]
+  for strategy in pp=1,dp=4,tmp=1,mbs=1 pp=1,dp=2,tmp=2,mbs=2 pp=1,dp=2,tmp=1,mbs=2,zero=3; do
+    run "$PACELINE" verify --model "$FILES/larger.onnx" --gbs 8 --strategy $strategy
+    [ "$status" -eq 0 ] && [[ $output == *"equal: "*"at most 1e-10"* && $output != *"batch norms"* ]] || { echo "$strategy: $output"; return 1; }
+  done
+  "$PACELINE" simulate --platform dgx-1v --model "$FILES/larger.onnx" --gbs 64 --strategy pp=1,dp=8,tmp=1,mbs=8 >/dev/null
+  refused auto "node 'larger' (ConvTranspose): auto_pad and output_shape are not read; export it with pads and output_padding"
+  refused huge "node 'larger' (ConvTranspose): pads or output_padding are out of range"
+}
+
 @test "pads and bounds that cannot be are refused" {
   refused reflect "node 'pad' (Pad): mode 'reflect' is not read"
   refused crop "node 'pad' (Pad): a pad is less than nothing"

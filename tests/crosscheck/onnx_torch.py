@@ -23,8 +23,8 @@ from torch import nn
 SOURCE, PACELINE = os.environ.get("SOURCE_DIR", "."), os.environ["PACELINE"]
 TOOL = os.environ["BUILD_DIR"] + "/tests/onnx_values_tool"
 sys.path.insert(0, SOURCE + "/tests/support")
-from onnx_modules import (VGG, GPT2, Bert, Encoder, GPT2Cached, Joined, Llama, LlamaCached, Padded, ResNet, SamePadded, ViT,
-                          export, export_cached)  # noqa: E402
+from onnx_modules import (VGG, GPT2, Bert, Encoder, Gates, GPT2Cached, Joined, Larger, Llama, LlamaCached, Normed, Padded, ResNet,
+                          SamePadded, ViT, export, export_cached)  # noqa: E402
 
 warnings.simplefilter("ignore")
 torch.manual_seed(5)
@@ -103,6 +103,11 @@ CASES = {  # module, inputs, options of the export, tolerance
     "llama-cached-tables": (lambda: LlamaCached(tables=True, layers=2), words, {"cache": (2, 8, 2)}, 1e-7),
     "padded": (Padded, lambda: {"x": torch.randn(BATCH, 3, 9, 9)}, {}, 1e-7),
     "same-padded": (SamePadded, lambda: {"x": torch.randn(BATCH, 3, 8, 7)}, {}, 1e-7),
+    "gates": (Gates, lambda: {"x": torch.randn(BATCH, 6)}, {}, 1e-7),
+    "gates-opset16": (Gates, lambda: {"x": torch.randn(BATCH, 6)}, {"opset": 16}, 1e-7),
+    "normed": (Normed, lambda: {"x": torch.randn(BATCH, 3, 9, 9)}, {"train": True}, 1e-7),
+    "normed-one-sample": (Normed, lambda: {"x": torch.randn(BATCH, 3, 9, 9)}, {"train": True, "one": True}, 1e-7),
+    "larger": (Larger, lambda: {"x": torch.randn(BATCH, 3, 7, 6)}, {}, 1e-7),
     "fused": (Fused, lambda: {"input_ids": tokens(20)}, {"folds": False}, 1e-7),
 }
 
@@ -136,7 +141,7 @@ def check(name, folder):
     reals = {key: value.double() if value.is_floating_point() else value for key, value in inputs.items()}
     output = module(*reals.values(), *past)
     output = output[0] if past else output
-    targets = None if name == "plain" else torch.randint(0, output.size(-1), output.shape[:-1])
+    targets = None if name in ("plain", "larger") else torch.randint(0, output.size(-1), output.shape[:-1])
     loss = loss_of(module, output, targets)
     loss.backward()
     for key, value in list(reals.items()) + ([("targets", targets)] if targets is not None else []):

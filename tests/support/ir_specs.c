@@ -35,6 +35,8 @@ const ir_spec ir_specs[] = {
     {"gelu_backward", "", {"bs", "sb"}, NULL}, {"silu_backward", "", {"bs", "bs"}, NULL},
     {"relu_backward", "", {"bs", "bs"}, NULL}, {"signs", "", {"bs"}, NULL}, {"tanh_backward", "", {"bs", "bs"}, NULL},
     {"sigmoid", "", {"bs"}, NULL}, {"softplus", "", {"bs"}, NULL},
+    {"hard_sigmoid", "", {"*bs"}, NULL}, {"hard_swish", "", {"*bs"}, NULL},
+    {"hard_sigmoid_backward", "", {"*bs", "sb"}, NULL}, {"hard_swish_backward", "", {"*bs", "bs"}, NULL},
     {"sigmoid_backward", "", {"bs", "bs"}, NULL}, {"softplus_backward", "", {"bs", "sb"}, NULL},
     {"state_space_scan", "over=s, chunk=2", {"bsgrd", "bsgr", "gr", "bsgn", "nbsg", "gr"}, NULL},
     {"state_space_scan_backward", "over=s, chunk=2", {"bsgrd", "bsgr", "gr", "bsgn", "nbsg", "rg", "dbsgr"}, NULL},
@@ -107,8 +109,10 @@ static void add_operand(ir_case *one, const char *operand, const letter_extents 
     (void)ir_case_integers(one, dims_text(operand + 1, extents, text), (int32_t)extents[(int)below[1]]);
     return;
   }
-  bool positive = operand[0] == '+';
-  double *data = ir_case_between(one, dims_text(operand + positive, extents, text), positive ? 0 : -1, 1);
+  bool positive = operand[0] == '+', wide = operand[0] == '*';
+  double most = wide ? 6 : 1;
+  double *data =
+      ir_case_between(one, dims_text(operand + (positive || wide), extents, text), positive ? 0 : -most, most);
   for (int64_t i = 0, n = (int64_t)pl_ir_type_elements(&one->in[one->op.n_inputs - 1]); i < n; i++)
     data[i] += data[i] < 0 ? -0.1 : 0.1; /* relu has no derivative at zero */
 }

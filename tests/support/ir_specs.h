@@ -7,8 +7,8 @@
 
 typedef struct ir_spec {
   const char *row, *attributes;
-  /* "bsh": numbers of those dimensions, away from zero; "+bsh": above zero; "#bs<v": ids below the extent of v;
-   * "bSh": six more places of s; "b x=2": that extent of x. */
+  /* "bsh": numbers of those dimensions, away from zero; "+bsh": above zero; "*bsh": up to six; "#bs<v": ids below the
+   * extent of v; "bSh": six more places of s; "b x=2": that extent of x. */
   const char *operands[IR_CASE_OPERANDS];
   const char *written; /* dimensions of the result of a row whose type is written down */
 } ir_spec;

@@ -73,6 +73,17 @@ for name, added in (("distance", -np.abs(np.subtract.outer(np.arange(8), np.aran
                            helper.make_node("MatMul", ["q", "t"], ["s"], "scores"), helper.make_node("Add", ["s", "m"], ["z"], "plus"),
                            helper.make_node("Softmax", ["z"], ["p"], "soft", axis=-1), helper.make_node("MatMul", ["p", "v"], ["y"], "out")],
                           [("x", FLOAT, ["batch", "tokens", 4])], [weight(n, 4, 4) for n in "abc"], ("y", ["batch", 3, 4]))), f"{folder}/{name}.onnx")
+onnx.save(model(graph([helper.make_node("Conv", ["x", "a"], ["c"], "conv", kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1]),
+                       helper.make_node("InstanceNormalization", ["c", "s", "t"], ["n"], "each"), helper.make_node("HardSwish", ["n"], ["h"], "swish"),
+                       helper.make_node("ConvTranspose", ["h", "u", "t"], ["v"], "larger", kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1], output_padding=[1, 1]),
+                       helper.make_node("HardSigmoid", ["v"], ["g"], "gate", alpha=0.3, beta=0.4), helper.make_node("Sigmoid", ["v"], ["w"], "sigmoid"),
+                       helper.make_node("LeakyRelu", ["w"], ["l"], "leaky", alpha=0.1), helper.make_node("Mul", ["g", "l"], ["y"], "product")],
+                      [("x", FLOAT, ["batch", 3, 6, 6])], [numpy_helper.from_array(np.sin(np.arange(108, dtype=np.float32)).reshape(4, 3, 3, 3), "a"), weight("s", 4), weight("t", 4),
+                                                           numpy_helper.from_array(np.cos(np.arange(144, dtype=np.float32)).reshape(4, 4, 3, 3), "u")],
+                      ("y", ["batch", 4, 6, 6])), opset=14), f"{folder}/larger.onnx")
+for name, more in (("auto", {"auto_pad": "SAME_UPPER"}), ("huge", {"strides": [2, 2], "output_padding": [2, 2]})):
+    onnx.save(model(graph([helper.make_node("ConvTranspose", ["x", "u"], ["y"], "larger", kernel_shape=[3, 3], **more)], [("x", FLOAT, ["batch", 4, 3, 3])],
+                          [weight("u", 4, 4, 3, 3)], ("y", ["batch", 4, 6, 6]))), f"{folder}/{name}.onnx")
 onnx.save(linear(nodes=[helper.make_node("If", ["x"], ["z"], "branch")], first="z"), f"{folder}/merged.onnx")
 for name, mode, pads in (("reflect", "reflect", [0, 1, 0, 1]), ("crop", "constant", [0, -1, 0, 0]), ("odd", "constant", [0, 1, 0])):
     onnx.save(model(graph([helper.make_node("MatMul", ["x", "w"], ["h"], "product"), helper.make_node("Pad", ["h", "pads"], ["y"], "pad", mode=mode)],

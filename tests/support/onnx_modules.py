@@ -425,6 +425,48 @@ class SamePadded(nn.Module):
         onnx.save(onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8), path)
 
 
+class Gates(nn.Module):
+    """Activations that have an op of their own in files, or are made of others."""
+
+    def __init__(self, h=12):
+        super().__init__()
+        self.inner, self.outer = nn.Linear(6, h), nn.Linear(h, 5)
+
+    def forward(self, x):
+        x = 3 * self.inner(x)
+        x = F.hardswish(x) * F.hardsigmoid(x - 0.5) + F.leaky_relu(x, 0.2) * torch.sigmoid(x)
+        return self.outer(x)
+
+
+class Normed(nn.Module):
+    """Norms of groups of channels and of each sample's channel, with scales and without."""
+
+    def __init__(self, c=8):
+        super().__init__()
+        self.inner, self.groups, self.each = nn.Conv2d(3, c, 3), nn.GroupNorm(2, c), nn.InstanceNorm2d(c, affine=True)
+        self.plain, self.middle, self.outer = nn.InstanceNorm2d(c), nn.Conv2d(c, c, 3), nn.Linear(c, 5)
+
+    def forward(self, x):
+        x = self.middle(torch.relu(self.each(self.groups(self.inner(x)))))
+        return self.outer(torch.relu(self.plain(x)).mean((2, 3)))
+
+
+class Larger(nn.Module):
+    """Pictures that become smaller, and larger again: transposed convolutions, some of them by groups."""
+
+    def __init__(self):
+        super().__init__()
+        self.down = nn.Conv2d(3, 8, 3, stride=2, padding=1)
+        self.up = nn.ConvTranspose2d(8, 6, 3, stride=2, padding=1, output_padding=1)
+        self.grouped = nn.ConvTranspose2d(6, 4, 2, stride=2, groups=2, bias=False)
+        self.same, self.wide = nn.ConvTranspose2d(4, 4, 3, padding=1), nn.ConvTranspose2d(4, 3, 3, stride=3, dilation=2, output_padding=2)
+        self.out = nn.Conv2d(3, 2, 1)
+
+    def forward(self, x):
+        x = torch.relu(self.up(torch.relu(self.down(x))))
+        return self.out(torch.tanh(self.wide(self.same(torch.tanh(self.grouped(x))))))
+
+
 def export(module, inputs, path, opset=13, dynamic=True, train=False, folds=True):
     """`inputs`: name -> tensor."""
     mode = torch.onnx.TrainingMode.TRAINING if train else torch.onnx.TrainingMode.EVAL

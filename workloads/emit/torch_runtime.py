@@ -295,6 +295,15 @@ class Job:
     def silu(self, a, types):
         return self.map(a, types, torch.nn.functional.silu)
 
+    def sigmoid(self, a, types):
+        return self.map(a, types, torch.sigmoid)
+
+    def hard_sigmoid(self, a, types):
+        return self.map(a, types, torch.nn.functional.hardsigmoid)
+
+    def hard_swish(self, a, types):
+        return self.map(a, types, torch.nn.functional.hardswish)
+
     def reciprocal(self, a, types):
         return self.map(a, types, torch.reciprocal)
 
@@ -319,6 +328,16 @@ class Job:
 
     def tanh_backward(self, y, dy, types):
         return Value(dy.ordered(y.type.names) * (1 - y.data * y.data), types[0])
+
+    def sigmoid_backward(self, y, dy, types):
+        return Value(dy.ordered(y.type.names) * y.data * (1 - y.data), types[0])
+
+    def hard_sigmoid_backward(self, a, dy, types):
+        return Value(dy.ordered(a.type.names) / 6 * ((a.data > -3) & (a.data < 3)), types[0])
+
+    def hard_swish_backward(self, a, dy, types):
+        slope = torch.where(a.data >= 3, 1.0, a.data / 3 + 0.5) * (a.data > -3)
+        return Value(dy.ordered(a.type.names) * slope, types[0])
 
     def dropout_factors(self, place, n, samples, p, seed):
         before = self.samples_before(samples) * (n // samples)

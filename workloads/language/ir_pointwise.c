@@ -140,3 +140,19 @@ double pl_ir_softplus(double a) {
 double pl_ir_softplus_backward(double a, double dy) {
   return dy * pl_ir_sigmoid(a);
 }
+
+double pl_ir_hard_sigmoid(double a) {
+  return a <= -3 ? 0 : a >= 3 ? 1 : a / 6 + 0.5;
+}
+
+double pl_ir_hard_sigmoid_backward(double a, double dy) {
+  return a > -3 && a < 3 ? dy / 6 : 0;
+}
+
+double pl_ir_hard_swish(double a) {
+  return a * pl_ir_hard_sigmoid(a);
+}
+
+double pl_ir_hard_swish_backward(double a, double dy) {
+  return a <= -3 ? 0 : a >= 3 ? dy : dy * (a / 3 + 0.5);
+}

@@ -27,6 +27,10 @@ double pl_ir_sigmoid(double a);
 double pl_ir_sigmoid_backward(double y, double dy); /* of the output */
 double pl_ir_softplus(double a);
 double pl_ir_softplus_backward(double a, double dy);
+double pl_ir_hard_sigmoid(double a);
+double pl_ir_hard_sigmoid_backward(double a, double dy);
+double pl_ir_hard_swish(double a);
+double pl_ir_hard_swish_backward(double a, double dy);
 
 /* Derivatives; `again` is that of scale and dropout. */
 pl_code pl_ir_derive_add(struct pl_ir_differ *differ, const pl_ir_op *op, pl_error *error);
@@ -42,6 +46,8 @@ pl_code pl_ir_derive_gelu(struct pl_ir_differ *differ, const pl_ir_op *op, pl_er
 pl_code pl_ir_derive_silu(struct pl_ir_differ *differ, const pl_ir_op *op, pl_error *error);
 pl_code pl_ir_derive_sigmoid(struct pl_ir_differ *differ, const pl_ir_op *op, pl_error *error);
 pl_code pl_ir_derive_softplus(struct pl_ir_differ *differ, const pl_ir_op *op, pl_error *error);
+pl_code pl_ir_derive_hard_sigmoid(struct pl_ir_differ *differ, const pl_ir_op *op, pl_error *error);
+pl_code pl_ir_derive_hard_swish(struct pl_ir_differ *differ, const pl_ir_op *op, pl_error *error);
 pl_code pl_ir_derive_relu(struct pl_ir_differ *differ, const pl_ir_op *op, pl_error *error);
 pl_code pl_ir_derive_tanh(struct pl_ir_differ *differ, const pl_ir_op *op, pl_error *error);
 pl_code pl_ir_derive_exp(struct pl_ir_differ *differ, const pl_ir_op *op, pl_error *error);

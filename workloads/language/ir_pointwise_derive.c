@@ -167,6 +167,16 @@ pl_code pl_ir_derive_softplus(pl_ir_differ *differ, const pl_ir_op *op, pl_error
   return derive_with(differ, op, "softplus_backward", false, false);
 }
 
+pl_code pl_ir_derive_hard_sigmoid(pl_ir_differ *differ, const pl_ir_op *op, pl_error *error) {
+  (void)error;
+  return derive_with(differ, op, "hard_sigmoid_backward", false, false);
+}
+
+pl_code pl_ir_derive_hard_swish(pl_ir_differ *differ, const pl_ir_op *op, pl_error *error) {
+  (void)error;
+  return derive_with(differ, op, "hard_swish_backward", false, false);
+}
+
 pl_code pl_ir_derive_relu(pl_ir_differ *differ, const pl_ir_op *op, pl_error *error) {
   (void)error;
   return derive_with(differ, op, "relu_backward", true, false);

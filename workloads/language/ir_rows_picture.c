@@ -207,6 +207,23 @@ static pl_code derive_convolution(pl_ir_differ *differ, const pl_ir_op *op, pl_e
   return PL_OK;
 }
 
+/* dx is linear in dy and in w: by dy its derivative is the convolution itself, by w that of the convolution. */
+static pl_code derive_transposed(pl_ir_differ *differ, const pl_ir_op *op, pl_error *error) {
+  (void)error;
+  int32_t given = pl_ir_differ_gradient(differ, op, 0);
+  if (given == PL_IR_NONE) return PL_OK;
+  if (pl_ir_differ_wants(differ, op, 0)) {
+    const int32_t inputs[] = {given, pl_ir_differ_value(differ, op->inputs[1])};
+    pl_ir_differ_give(differ, op, 0,
+                      pl_ir_differ_op(differ, "convolution", "dx", 2, inputs, op->n_attributes, op->attributes));
+  }
+  if (pl_ir_differ_wants(differ, op, 1)) {
+    const int32_t inputs[] = {given, pl_ir_differ_value(differ, op->inputs[0])};
+    give_typed(differ, op, "convolution_backward_weights", "dw", 1, 2, inputs);
+  }
+  return PL_OK;
+}
+
 static pl_code derive_max_pool(pl_ir_differ *differ, const pl_ir_op *op, pl_error *error) {
   (void)error;
   int32_t dy = pl_ir_differ_gradient(differ, op, 0);
@@ -300,6 +317,7 @@ const pl_ir_row pl_ir_rows_picture[] = {
      .infer = infer_backward_data,
      .flops = flops_backward_data,
      .compute = pl_ir_compute_convolution_backward_data,
+     .derive = derive_transposed,
      .onnx = "ConvTranspose"},
     {.name = "convolution_backward_weights",
      .launches = PL_IR_LAUNCHES_CONVOLUTION,

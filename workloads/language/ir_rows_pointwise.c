@@ -159,6 +159,8 @@ static double tanh_backward(double y, double dy) {
 COMPUTE_ONE(silu, pl_ir_silu)
 COMPUTE_ONE(sigmoid, pl_ir_sigmoid)
 COMPUTE_ONE(softplus, pl_ir_softplus)
+COMPUTE_ONE(hard_sigmoid, pl_ir_hard_sigmoid)
+COMPUTE_ONE(hard_swish, pl_ir_hard_swish)
 COMPUTE_ONE(relu, above_zero)
 COMPUTE_ONE(signs, is_above_zero)
 COMPUTE_ONE(tanh, tanh)
@@ -188,6 +190,8 @@ static pl_code gelu_backward_compute(const pl_ir_computing *computing, pl_error 
 COMPUTE_TWO(silu_backward, pl_ir_silu_backward)
 COMPUTE_TWO(sigmoid_backward, pl_ir_sigmoid_backward)
 COMPUTE_TWO(softplus_backward, pl_ir_softplus_backward)
+COMPUTE_TWO(hard_sigmoid_backward, pl_ir_hard_sigmoid_backward)
+COMPUTE_TWO(hard_swish_backward, pl_ir_hard_swish_backward)
 COMPUTE_TWO(relu_backward, relu_backward)
 COMPUTE_TWO(tanh_backward, tanh_backward)
 
@@ -339,7 +343,20 @@ const pl_ir_row pl_ir_rows_pointwise[] = {
      .meaning = "1 / (1 + exp(-a))",
      UNARY,
      .compute = sigmoid_compute,
-     .derive = pl_ir_derive_sigmoid},
+     .derive = pl_ir_derive_sigmoid,
+     .onnx = "Sigmoid"},
+    {.name = "hard_sigmoid",
+     .meaning = "a / 6 + 1 / 2, at least 0 and at most 1",
+     UNARY,
+     .compute = hard_sigmoid_compute,
+     .derive = pl_ir_derive_hard_sigmoid,
+     .onnx = "HardSigmoid"},
+    {.name = "hard_swish",
+     .meaning = "a times hard_sigmoid of a",
+     UNARY,
+     .compute = hard_swish_compute,
+     .derive = pl_ir_derive_hard_swish,
+     .onnx = "HardSwish"},
     {.name = "softplus",
      .meaning = "log(1 + exp(a))",
      UNARY,
@@ -384,6 +401,14 @@ const pl_ir_row pl_ir_rows_pointwise[] = {
      .meaning = "dy y (1 - y), y being the output of sigmoid",
      BACKWARD,
      .compute = sigmoid_backward_compute},
+    {.name = "hard_sigmoid_backward",
+     .meaning = "dy / 6 where a is between -3 and 3",
+     BACKWARD,
+     .compute = hard_sigmoid_backward_compute},
+    {.name = "hard_swish_backward",
+     .meaning = "dy times the derivative of hard_swish at a",
+     BACKWARD,
+     .compute = hard_swish_backward_compute},
     {.name = "softplus_backward",
      .meaning = "dy times the sigmoid of a",
      BACKWARD,

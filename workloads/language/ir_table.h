@@ -114,7 +114,7 @@ typedef struct pl_ir_row {
 /* How many rows each kind has: every ir_rows_*.c holds its own to it when it is compiled. */
 #define PL_IR_N_ROWS_STATE      11
 #define PL_IR_N_ROWS_PRODUCT    1
-#define PL_IR_N_ROWS_POINTWISE  28
+#define PL_IR_N_ROWS_POINTWISE  32
 #define PL_IR_N_ROWS_NORM       6
 #define PL_IR_N_ROWS_ATTENTION  6
 #define PL_IR_N_ROWS_TOKEN      7

@@ -113,10 +113,8 @@ static void find_padding(pl_flat *own, const pl_step *step, const int64_t kernel
 
 enum { ATTRIBUTES_MAX = 8 };
 
-static int32_t sliding(pl_flat *own, const pl_step *step, const pl_ir_name *names, const int64_t kernel[2],
-                       pl_ir_attribute *attributes, int32_t n) {
-  int64_t before[2] = {0, 0}, behind[2] = {0, 0};
-  find_padding(own, step, kernel, before, behind);
+static int32_t slid(pl_flat *own, const pl_step *step, const pl_ir_name *names, const int64_t before[2],
+                    const int64_t behind[2], pl_ir_attribute *attributes, int32_t n) {
   attributes[n++] = pl_ir_names("window", n_points(own, step), names);
   attributes[n++] = pl_ir_text("stride", by_points(own, step, "strides", 1));
   attributes[n++] = pl_ir_text("padding", joined(own, step, before));
@@ -125,9 +123,22 @@ static int32_t sliding(pl_flat *own, const pl_step *step, const pl_ir_name *name
   return n;
 }
 
+static int32_t sliding(pl_flat *own, const pl_step *step, const pl_ir_name *names, const int64_t kernel[2],
+                       pl_ir_attribute *attributes, int32_t n) {
+  int64_t before[2] = {0, 0}, behind[2] = {0, 0};
+  find_padding(own, step, kernel, before, behind);
+  return slid(own, step, names, before, behind, attributes, n);
+}
 /* ---- convolution ---- */
 
 /* A filter has rows and columns of its own, of extent 1 too. */
+static void relate_filter(pl_flat *own, int32_t *w, const pl_onnx_abstract *shape, int32_t points) {
+  for (int32_t i = 0; i < points; i++) {
+    if (w[i + 2] == PL_AXIS_NONE) w[i + 2] = pl_axis_new(&own->axes, shape->dims[i + 2]);
+    if (w[i + 2] != PL_AXIS_NONE) pl_axis_mark(&own->axes, w[i + 2], role_of(i, points, true) | PL_AXIS_FIXED);
+  }
+}
+
 static pl_code relate_convolution(pl_flat *own, pl_step *step) {
   int32_t filter = step->in[1], points = n_points(own, step);
   int64_t groups = pl_onnx_integer_of(step->node, "group", 1);
@@ -136,10 +147,7 @@ static pl_code relate_convolution(pl_flat *own, pl_step *step) {
   PL_TRY(relate_points(own, step));
   if (own->has_axes[filter]) return pl_flat_fail(own, step, "its filter is used elsewhere, or computed");
   (void)pl_flat_axes(own, filter);
-  for (int32_t i = 0; i < points; i++) {
-    if (w[i + 2] == PL_AXIS_NONE) w[i + 2] = pl_axis_new(&own->axes, shape->dims[i + 2]);
-    if (w[i + 2] != PL_AXIS_NONE) pl_axis_mark(&own->axes, w[i + 2], role_of(i, points, true) | PL_AXIS_FIXED);
-  }
+  relate_filter(own, w, shape, points);
   int32_t c = pl_flat_axes(own, step->in[0])[1];
   axes_made(own, step)[1] = w[0];
   if (groups > 1) { /* channels are groups of channels, as filters are */
@@ -165,8 +173,18 @@ static pl_code relate_convolution(pl_flat *own, pl_step *step) {
   return PL_OK;
 }
 
+/* To what the step has made. */
+static pl_code add_bias(pl_flat *own, const pl_step *step) {
+  int32_t bias;
+  if (step->n_in < 3 || step->in[2] == PL_ONNX_NONE) return PL_OK;
+  PL_TRY(pl_flat_value(own, step, step->in[2], &bias));
+  PL_TRY(pl_flat_conform(own, step, pl_flat_axes(own, step->in[2])[0], axes_made(own, step)[1], &bias));
+  pl_flat_set(own, step, pl_flat_pair(own, "add", "biased", own->made[step->out], bias));
+  return PL_OK;
+}
+
 static pl_code write_convolution(pl_flat *own, pl_step *step) {
-  int32_t x, w, bias, points = n_points(own, step);
+  int32_t x, w, points = n_points(own, step);
   int64_t groups = pl_onnx_integer_of(step->node, "group", 1), kernel[2] = {1, 1};
   pl_ir_name names[2], filter[2], over[PL_AXIS_LEAVES_MAX];
   pl_ir_attribute attributes[ATTRIBUTES_MAX];
@@ -186,14 +204,88 @@ static pl_code write_convolution(pl_flat *own, pl_step *step) {
   attributes[n++] = pl_ir_names("kernel", points, filter);
   n = sliding(own, step, names, kernel, attributes, n);
   int32_t made = pl_flat_op2(own, "convolution", "convolution", x, w, n, attributes);
-  made = without_ones(own, step, made, names);
-  if (step->n_in > 2 && step->in[2] != PL_ONNX_NONE) {
-    PL_TRY(pl_flat_value(own, step, step->in[2], &bias));
-    PL_TRY(pl_flat_conform(own, step, pl_flat_axes(own, step->in[2])[0], axes_made(own, step)[1], &bias));
-    made = pl_flat_pair(own, "add", "biased", made, bias);
+  pl_flat_set(own, step, without_ones(own, step, made, names));
+  return add_bias(own, step);
+}
+
+/* ---- transposed convolution: the derivative of one by its picture ---- */
+
+/* Its operand has the channels that the filter's first axis counts, its result those of the second. */
+static pl_code relate_transposed(pl_flat *own, pl_step *step) {
+  int32_t filter = step->in[1], points = n_points(own, step);
+  int64_t groups = pl_onnx_integer_of(step->node, "group", 1);
+  const pl_onnx_abstract *shape = pl_flat_shape(own, filter);
+  int32_t *w = &own->axis[(size_t)filter * PL_ONNX_RANK_MAX];
+  PL_TRY(relate_points(own, step));
+  if (own->has_axes[filter]) return pl_flat_fail(own, step, "its filter is used elsewhere, or computed");
+  (void)pl_flat_axes(own, filter);
+  relate_filter(own, w, shape, points);
+  int32_t c = pl_flat_axes(own, step->in[0])[1], made = w[1];
+  if (groups > 1) {
+    pl_axis_list in = {0}, out = {0};
+    in.leaf[in.n++] = out.leaf[out.n++] = pl_axis_new(&own->axes, groups);
+    if (shape->dims[0] > groups) in.leaf[in.n++] = pl_axis_new(&own->axes, shape->dims[0] / groups);
+    if (w[1] != PL_AXIS_NONE) out.leaf[out.n++] = w[1];
+    w[0] = pl_axis_of(&own->axes, &in);
+    made = pl_axis_of(&own->axes, &out);
   }
-  pl_flat_set(own, step, made);
+  (void)pl_axis_unite(&own->axes, w[0], c);
+  axes_made(own, step)[1] = made;
+  if (made != PL_AXIS_NONE) pl_axis_mark(&own->axes, made, PL_AXIS_CHANNELS | PL_AXIS_FIXED);
+  if (c != PL_AXIS_NONE) pl_axis_mark(&own->axes, c, PL_AXIS_CHANNELS | PL_AXIS_FIXED);
+  if (step->n_in > 2 && step->in[2] != PL_ONNX_NONE)
+    (void)pl_axis_unite(&own->axes, pl_flat_axes(own, step->in[2])[0], made);
   return PL_OK;
+}
+
+/* The picture that is made: samples, its channels, its points, also those of extent 1. */
+static pl_code transposed_type(pl_flat *own, const pl_step *step, int32_t x, const pl_ir_name names[2],
+                               pl_ir_type *type) {
+  const pl_onnx_abstract *out = pl_flat_shape(own, step->out);
+  pl_axis_list leaves = {0};
+  *type = pl_ir_type_of((pl_ir_element)pl_flat_type(own, x)->element, 0, NULL);
+  (void)pl_axis_leaves(&own->axes, axes_made(own, step)[0], &leaves);
+  (void)pl_axis_leaves(&own->axes, axes_made(own, step)[1], &leaves);
+  if (leaves.n + n_points(own, step) > PL_IR_RANK_MAX) return pl_flat_fail(own, step, "too many dimensions");
+  for (int32_t i = 0; i < leaves.n; i++)
+    type->dims[type->rank++] = pl_flat_dim(own, leaves.leaf[i]);
+  for (int32_t i = 0; i < n_points(own, step); i++)
+    type->dims[type->rank++] = (pl_ir_dim){names[i], out->dims[i + 2]};
+  return PL_OK;
+}
+
+static pl_code write_transposed(pl_flat *own, pl_step *step) {
+  int32_t inputs[2], n = 0, points = n_points(own, step);
+  int64_t before[2] = {0, 0}, behind[2] = {0, 0};
+  pl_ir_name names[2], filter[2], over[PL_AXIS_LEAVES_MAX];
+  pl_ir_attribute attributes[ATTRIBUTES_MAX];
+  pl_ir_type type;
+  PL_ASSERT(points <= 2); /* relate_points has refused others */
+  PL_TRY(pl_flat_value(own, step, step->in[0], &inputs[0]));
+  PL_TRY(pl_flat_value(own, step, step->in[1], &inputs[1]));
+  if (inputs[0] == PL_IR_NONE || inputs[1] == PL_IR_NONE) return PL_OK;
+  const int32_t *of_w = pl_flat_axes(own, step->in[1]);
+  if (pl_onnx_integer_of(step->node, "group", 1) == 1)
+    PL_TRY(pl_flat_conform(own, step, of_w[0], pl_flat_axes(own, step->in[0])[1], &inputs[1]));
+  PL_TRY(with_points(own, step, &inputs[0], names));
+  PL_TRY(transposed_type(own, step, inputs[0], names, &type));
+  for (int32_t i = 0; i < points; i++) {
+    int64_t kernel = pl_flat_shape(own, step->in[1])->dims[i + 2], stride = listed(step, "strides", i, 1);
+    int64_t in = pl_flat_shape(own, step->in[0])->dims[i + 2], out = pl_flat_shape(own, step->out)->dims[i + 2];
+    int64_t seen = (in - 1) * stride + listed(step, "dilations", i, 1) * (kernel - 1) + 1;
+    before[i] = listed(step, "pads", i, 0);
+    behind[i] = seen - out - before[i] > 0 ? seen - out - before[i] : 0;
+    filter[i] = pl_flat_dim(own, of_w[i + 2]).name;
+  }
+  pl_axis_list summed = {0};
+  (void)pl_axis_leaves(&own->axes, of_w[1], &summed);
+  int32_t n_over = pl_flat_names(own, inputs[1], &summed, over);
+  if (n_over > 0) attributes[n++] = pl_ir_names("over", n_over, over);
+  attributes[n++] = pl_ir_names("kernel", points, filter);
+  n = slid(own, step, names, before, behind, attributes, n);
+  int32_t made = pl_flat_typed(own, "convolution_backward_data", "transposed", NULL, 2, inputs, &type, n, attributes);
+  pl_flat_set(own, step, without_ones(own, step, made, names));
+  return add_bias(own, step);
 }
 
 /* ---- pooling ---- */
@@ -296,41 +388,71 @@ static pl_code write_response_norm(pl_flat *own, pl_step *step) {
   return PL_OK;
 }
 
-/* ---- batch norm, by the statistics of the microbatch, as it is trained ---- */
+/* ---- norms: batch norm by the statistics of the microbatch, as it is trained; instance norm by each sample's ---- */
 
-static pl_code relate_batch_norm(pl_flat *own, pl_step *step) {
+/* Scales and shifts that a file has as numbers are no weights: GroupNorm is written with ones and zeros in them. */
+static pl_code relate_norm(pl_flat *own, pl_step *step) {
   PL_TRY(pl_flat_relate_same(own, step));
   if (step->n_in < 3) return pl_flat_fail(own, step, "it has no scale and shift");
   int32_t c = pl_flat_axes(own, step->in[0])[1];
   for (int32_t k = 1; k < 3; k++)
-    (void)pl_axis_unite(&own->axes, c, pl_flat_axes(own, step->in[k])[0]);
+    if (!pl_flat_is_constant(own, step->in[k])) (void)pl_axis_unite(&own->axes, c, pl_flat_axes(own, step->in[k])[0]);
   if (c != PL_AXIS_NONE) pl_axis_mark(&own->axes, c, PL_AXIS_CHANNELS | PL_AXIS_FIXED);
   return PL_OK;
 }
 
-static pl_code write_batch_norm(pl_flat *own, pl_step *step) {
-  int32_t inputs[3];
-  pl_axis_list over = {0};
-  pl_ir_name names[PL_AXIS_LEAVES_MAX];
-  PL_TRY(pl_flat_value(own, step, step->in[0], &inputs[0]));
+/* Of numbers that are all the same; false: they are not. */
+static bool is_one_number(const pl_flat *own, int32_t value, double *number) {
+  const pl_onnx_abstract *shape = pl_flat_shape(own, value);
+  if (shape->numbers == NULL || pl_onnx_elements(shape) < 1) return false;
+  for (int64_t i = 1; i < (int64_t)pl_onnx_elements(shape); i++)
+    if (shape->numbers[i] != shape->numbers[0]) return false;
+  *number = shape->numbers[0];
+  return true;
+}
+
+/* Scale and shift, both with the dimensions that one of them has. */
+static pl_code norm_operands(pl_flat *own, const pl_step *step, int32_t inputs[3]) {
+  double number;
   for (int32_t k = 1; k < 3; k++) {
+    if (is_one_number(own, step->in[k], &number)) {
+      inputs[k] = pl_flat_constant(own, number, inputs[0]);
+      continue;
+    }
+    if (pl_flat_is_constant(own, step->in[k])) return pl_flat_fail(own, step, "its scale or shift is a constant");
     PL_TRY(pl_flat_value(own, step, step->in[k], &inputs[k]));
     PL_TRY(
         pl_flat_conform(own, step, pl_flat_axes(own, step->in[k])[0], pl_flat_axes(own, step->in[0])[1], &inputs[k]));
   }
+  inputs[1] = pl_flat_spread(own, inputs[1], inputs[2]);
+  inputs[2] = pl_flat_spread(own, inputs[2], inputs[1]);
+  return PL_OK;
+}
+
+static pl_code write_norm(pl_flat *own, pl_step *step) {
+  bool of_batch = strcmp(step->row->op, "BatchNormalization") == 0;
+  int32_t inputs[3];
+  pl_axis_list over = {0};
+  pl_ir_name names[PL_AXIS_LEAVES_MAX];
+  PL_TRY(pl_flat_value(own, step, step->in[0], &inputs[0]));
   if (inputs[0] == PL_IR_NONE) return PL_OK;
-  for (int32_t i = 0; i < pl_flat_shape(own, step->in[0])->rank; i++)
+  PL_TRY(norm_operands(own, step, inputs));
+  for (int32_t i = of_batch ? 0 : 2; i < pl_flat_shape(own, step->in[0])->rank; i++)
     if (i != 1) (void)pl_axis_leaves(&own->axes, pl_flat_axes(own, step->in[0])[i], &over);
-  const pl_ir_attribute attributes[] = {pl_ir_names("over", pl_flat_names(own, inputs[0], &over, names), names),
+  int32_t n_over = pl_flat_names(own, inputs[0], &over, names);
+  if (n_over == 0) return pl_flat_fail(own, step, "normalises over nothing");
+  const pl_ir_attribute attributes[] = {pl_ir_names("over", n_over, names),
                                         pl_ir_real("epsilon", pl_onnx_real_of(step->node, "epsilon", 1e-5))};
   pl_flat_set(own, step, pl_flat_infer(own, "batch_norm", "norm", 3, inputs, 2, attributes));
   return PL_OK;
 }
 
 const pl_flat_row pl_flat_pictures[] = {{"Conv", relate_convolution, write_convolution},
+                                        {"ConvTranspose", relate_transposed, write_transposed},
                                         {"MaxPool", relate_pool, write_pool},
                                         {"AveragePool", relate_pool, write_pool},
                                         {"GlobalAveragePool", relate_global, write_global},
                                         {"LRN", relate_response_norm, write_response_norm},
-                                        {"BatchNormalization", relate_batch_norm, write_batch_norm},
+                                        {"BatchNormalization", relate_norm, write_norm},
+                                        {"InstanceNormalization", relate_norm, write_norm},
                                         {NULL, NULL, NULL}};

@@ -113,11 +113,30 @@ static pl_code write_unary(pl_flat *own, pl_step *step) {
   if (strcmp(op, "Neg") == 0) made = pl_flat_scale(own, a, -1);
   if (strcmp(op, "Not") == 0) made = pl_flat_add_number(own, pl_flat_scale(own, a, -1), 1);
   if (strcmp(op, "Sqrt") == 0) made = root(own, a, 0.5);
-  if (strcmp(op, "Sigmoid") == 0)
-    made = pl_flat_op1(own, "reciprocal", "sigmoid",
-                       pl_flat_add_number(own, pl_flat_op1(own, "exp", "exp", pl_flat_scale(own, a, -1), 0, NULL), 1),
-                       0, NULL);
   pl_flat_set(own, step, made);
+  return PL_OK;
+}
+
+/* alpha x + beta between 0 and 1, by the row that has one slope of these. */
+static pl_code write_hard_sigmoid(pl_flat *own, pl_step *step) {
+  double alpha = pl_onnx_real_of(step->node, "alpha", 0.2), beta = pl_onnx_real_of(step->node, "beta", 0.5);
+  bool plain = fabs(6 * alpha - 1) < 1e-6 && beta == 0.5; /* files have the slope in fp32 */
+  int32_t a;
+  PL_TRY(pl_flat_conformed(own, step, step->in[0], &a));
+  PL_TRY(refuse_integers(own, step, a));
+  if (!plain) a = pl_flat_add_number(own, pl_flat_scale(own, a, 6 * alpha), 6 * beta - 3);
+  pl_flat_set(own, step, pl_flat_op1(own, "hard_sigmoid", "gate", a, 0, NULL));
+  return PL_OK;
+}
+
+/* x where it is positive, else alpha x. */
+static pl_code write_leaky(pl_flat *own, pl_step *step) {
+  double alpha = pl_onnx_real_of(step->node, "alpha", 0.01);
+  int32_t a;
+  PL_TRY(pl_flat_conformed(own, step, step->in[0], &a));
+  PL_TRY(refuse_integers(own, step, a));
+  int32_t above = pl_flat_scale(own, pl_flat_op1(own, "relu", "above", a, 0, NULL), 1 - alpha);
+  pl_flat_set(own, step, pl_flat_op2(own, "add", "leaky", above, pl_flat_scale(own, a, alpha), 0, NULL));
   return PL_OK;
 }
 
@@ -322,32 +341,20 @@ static pl_code write_reduce(pl_flat *own, pl_step *step) {
   return PL_OK;
 }
 
-const pl_flat_row pl_flat_pointwise[] = {{"Add", pl_flat_relate_elementwise, write_binary},
-                                         {"Sum", pl_flat_relate_elementwise, write_binary},
-                                         {"Sub", pl_flat_relate_elementwise, write_binary},
-                                         {"Mul", pl_flat_relate_elementwise, write_binary},
-                                         {"Div", pl_flat_relate_elementwise, write_binary},
-                                         {"Pow", pl_flat_relate_elementwise, write_pow},
-                                         {"Where", pl_flat_relate_elementwise, write_where},
-                                         {"Exp", pl_flat_relate_same, write_unary},
-                                         {"Log", pl_flat_relate_same, write_unary},
-                                         {"Reciprocal", pl_flat_relate_same, write_unary},
-                                         {"Tanh", pl_flat_relate_same, write_unary},
-                                         {"Relu", pl_flat_relate_same, write_unary},
-                                         {"Sigmoid", pl_flat_relate_same, write_unary},
-                                         {"Sqrt", pl_flat_relate_same, write_unary},
-                                         {"Neg", pl_flat_relate_same, write_unary},
-                                         {"Not", pl_flat_relate_same, write_unary},
-                                         {"Gelu", pl_flat_relate_same, write_unary},
-                                         {"Swish", pl_flat_relate_same, write_unary},
-                                         {"Identity", relate_identity, write_same},
-                                         {"Dropout", pl_flat_relate_same, write_same},
-                                         {"Cast", relate_cast, write_cast},
-                                         {"Clip", pl_flat_relate_same, write_clip},
-                                         {"Softmax", relate_softmax, write_softmax},
-                                         {"LayerNormalization", relate_norm, write_norm},
-                                         {"RMSNormalization", relate_norm, write_norm},
-                                         {"ReduceSum", relate_reduce, write_reduce},
-                                         {"ReduceMean", relate_reduce, write_reduce},
-                                         {"ReduceMax", relate_reduce, write_reduce},
-                                         {NULL, NULL, NULL}};
+const pl_flat_row pl_flat_pointwise[] = {
+    {"Add", pl_flat_relate_elementwise, write_binary},  {"Sum", pl_flat_relate_elementwise, write_binary},
+    {"Sub", pl_flat_relate_elementwise, write_binary},  {"Mul", pl_flat_relate_elementwise, write_binary},
+    {"Div", pl_flat_relate_elementwise, write_binary},  {"Pow", pl_flat_relate_elementwise, write_pow},
+    {"Where", pl_flat_relate_elementwise, write_where}, {"Exp", pl_flat_relate_same, write_unary},
+    {"Log", pl_flat_relate_same, write_unary},          {"Reciprocal", pl_flat_relate_same, write_unary},
+    {"Tanh", pl_flat_relate_same, write_unary},         {"Relu", pl_flat_relate_same, write_unary},
+    {"Sigmoid", pl_flat_relate_same, write_unary},      {"HardSigmoid", pl_flat_relate_same, write_hard_sigmoid},
+    {"HardSwish", pl_flat_relate_same, write_unary},    {"LeakyRelu", pl_flat_relate_same, write_leaky},
+    {"Sqrt", pl_flat_relate_same, write_unary},         {"Neg", pl_flat_relate_same, write_unary},
+    {"Not", pl_flat_relate_same, write_unary},          {"Gelu", pl_flat_relate_same, write_unary},
+    {"Swish", pl_flat_relate_same, write_unary},        {"Identity", relate_identity, write_same},
+    {"Dropout", pl_flat_relate_same, write_same},       {"Cast", relate_cast, write_cast},
+    {"Clip", pl_flat_relate_same, write_clip},          {"Softmax", relate_softmax, write_softmax},
+    {"LayerNormalization", relate_norm, write_norm},    {"RMSNormalization", relate_norm, write_norm},
+    {"ReduceSum", relate_reduce, write_reduce},         {"ReduceMean", relate_reduce, write_reduce},
+    {"ReduceMax", relate_reduce, write_reduce},         {NULL, NULL, NULL}};

@@ -130,6 +130,37 @@ pl_code pl_onnx_shape_convolution(pl_onnx_op *op) {
   return PL_OK;
 }
 
+/* (in - 1) stride + what a window sees, less pads, plus output_padding. */
+static pl_code slide_back(pl_onnx_op *op, int32_t axis, int64_t kernel) {
+  int32_t points = op->in[0]->rank - 2;
+  int64_t stride = listed(op->node, "strides", axis, 1), dilation = listed(op->node, "dilations", axis, 1),
+          more = listed(op->node, "output_padding", axis, 0), in = op->in[0]->dims[axis + 2], most = 1 << 20;
+  int64_t pads[2] = {listed(op->node, "pads", axis, 0), listed(op->node, "pads", axis + points, 0)};
+  if (stride < 1 || dilation < 1 || kernel < 1 || stride > most || dilation > most || kernel > most)
+    return pl_onnx_op_fail(op, "strides, dilations or kernel_shape are out of range");
+  if (pads[0] < 0 || pads[1] < 0 || pads[0] > most || pads[1] > most || more < 0 || more >= stride)
+    return pl_onnx_op_fail(op, "pads or output_padding are out of range");
+  if (in > most * most / stride) return pl_onnx_op_fail(op, "its result is too large");
+  op->out.dims[axis + 2] = (in - 1) * stride + dilation * (kernel - 1) + 1 - pads[0] - pads[1] + more;
+  if (op->out.dims[axis + 2] < 1) return pl_onnx_op_fail(op, "its pads leave nothing");
+  return PL_OK;
+}
+
+pl_code pl_onnx_shape_transposed(pl_onnx_op *op) {
+  PL_TRY(pl_onnx_shape_needs(op, 2));
+  const pl_onnx_abstract *x = op->in[0], *w = op->in[1];
+  int64_t groups = pl_onnx_integer_of(op->node, "group", 1);
+  if (x->rank < 3 || w->rank != x->rank || groups < 1 || x->dims[1] != w->dims[0] || w->dims[0] % groups != 0)
+    return pl_onnx_op_fail(op, "picture and filter do not fit");
+  if (strcmp(auto_pad_of(op->node), "NOTSET") != 0 || pl_onnx_attribute_find(op->node, "output_shape") != NULL)
+    return pl_onnx_op_fail(op, "auto_pad and output_shape are not read; export it with pads and output_padding");
+  PL_TRY(pl_onnx_shape_same(op));
+  op->out.dims[1] = w->dims[1] * groups;
+  for (int32_t i = 0; i + 2 < x->rank; i++)
+    PL_TRY(slide_back(op, i, w->dims[i + 2]));
+  return PL_OK;
+}
+
 pl_code pl_onnx_shape_pool(pl_onnx_op *op) {
   PL_TRY(pl_onnx_shape_same(op));
   if (op->out.rank < 3) return pl_onnx_op_fail(op, "a picture has at least 3 dimensions");

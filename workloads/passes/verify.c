@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "workloads/derive/differentiate.h"
+#include "workloads/passes/adapting.h"
 
 double pl_verify_tolerance(const pl_verify_options *options) {
   return options->single ? 2e-4 : 1e-10;
@@ -86,7 +87,7 @@ static void count_ops(const pl_ir_module *module, pl_verification *v) {
       const pl_ir_row *row = pl_ir_row_at(module->functions[f]->ops[i].row);
       v->n_collectives += row->effect == PL_IR_COLLECTIVE && strcmp(row->name, "cut") != 0;
       v->n_sends += strcmp(row->name, "send") == 0;
-      v->norms_batches = v->norms_batches || strcmp(row->name, "batch_norm") == 0;
+      v->norms_batches = v->norms_batches || pl_adapt_is_norm(&module->functions[f]->ops[i]);
     }
 }
 
