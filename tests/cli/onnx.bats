@@ -137,6 +137,16 @@ PYTHON
   refused huge "node 'larger' (ConvTranspose): pads or output_padding are out of range"
 }
 
+@test "rows of a weight by a list that the file has; recurrent layers are refused with what to do" {
+  "$PACELINE" program print --model "$FILES/list.onnx" --gbs 8 --level model | grep -q 'input "list.0"'
+  for strategy in pp=1,dp=4,tmp=1,mbs=1 pp=1,dp=2,tmp=2,mbs=2; do
+    run "$PACELINE" verify --model "$FILES/list.onnx" --gbs 8 --strategy $strategy
+    [ "$status" -eq 0 ] && [[ $output == *"equal: "*"at most 1e-10"* ]] || { echo "$strategy: $output"; return 1; }
+  done
+  refused beyond "node 'rows' (Gather): picks places that are not there"
+  refused recurrent "node 'cell': op LSTM is not known; 3 of the 4 nodes are understood; of recurrent layers every token waits for the one before"
+}
+
 @test "pads and bounds that cannot be are refused" {
   refused reflect "node 'pad' (Pad): mode 'reflect' is not read"
   refused crop "node 'pad' (Pad): a pad is less than nothing"

@@ -23,8 +23,8 @@ from torch import nn
 SOURCE, PACELINE = os.environ.get("SOURCE_DIR", "."), os.environ["PACELINE"]
 TOOL = os.environ["BUILD_DIR"] + "/tests/onnx_values_tool"
 sys.path.insert(0, SOURCE + "/tests/support")
-from onnx_modules import (VGG, GPT2, Bert, Encoder, Gates, GPT2Cached, Joined, Larger, Llama, LlamaCached, Normed, Padded, ResNet,
-                          SamePadded, ViT, export, export_cached)  # noqa: E402
+from onnx_modules import (VGG, GPT2, Bert, Encoder, Gates, GPT2Cached, Joined, Larger, Llama, LlamaCached, Normed, Padded, Relative,
+                          ResNet, SamePadded, ViT, Windowed, export, export_cached)  # noqa: E402
 
 warnings.simplefilter("ignore")
 torch.manual_seed(5)
@@ -108,6 +108,9 @@ CASES = {  # module, inputs, options of the export, tolerance
     "normed": (Normed, lambda: {"x": torch.randn(BATCH, 3, 9, 9)}, {"train": True}, 1e-7),
     "normed-one-sample": (Normed, lambda: {"x": torch.randn(BATCH, 3, 9, 9)}, {"train": True, "one": True}, 1e-7),
     "larger": (Larger, lambda: {"x": torch.randn(BATCH, 3, 7, 6)}, {}, 1e-7),
+    "windows": (lambda: Windowed(biased=False), lambda: {"x": torch.randn(BATCH, 3, 8, 8)}, {}, 1e-7),
+    "windows-biased": (Windowed, lambda: {"x": torch.randn(BATCH, 3, 8, 8)}, {"folds": False}, 1e-7),
+    "relative": (Relative, lambda: words(30), {"folds": False}, 1e-7),
     "fused": (Fused, lambda: {"input_ids": tokens(20)}, {"folds": False}, 1e-7),
 }
 
@@ -146,6 +149,8 @@ def check(name, folder):
     loss.backward()
     for key, value in list(reals.items()) + ([("targets", targets)] if targets is not None else []):
         value.double().numpy().tofile(f"{folder}/{key}.f64")
+    for key, numbers in (module.numbers(SEQ) if hasattr(module, "numbers") else {}).items():  # constants of the file
+        numbers.double().numpy().tofile(f"{folder}/{key}.f64")
     done = subprocess.run([TOOL, path, folder, str(batch), str(SEQ if "input_ids" in inputs else 1)], capture_output=True, text=True)
     assert done.returncode == 0, (name, done.stderr)
     lines = [line.split(" ", 2) for line in done.stdout.splitlines()]

@@ -84,6 +84,15 @@ onnx.save(model(graph([helper.make_node("Conv", ["x", "a"], ["c"], "conv", kerne
 for name, more in (("auto", {"auto_pad": "SAME_UPPER"}), ("huge", {"strides": [2, 2], "output_padding": [2, 2]})):
     onnx.save(model(graph([helper.make_node("ConvTranspose", ["x", "u"], ["y"], "larger", kernel_shape=[3, 3], **more)], [("x", FLOAT, ["batch", 4, 3, 3])],
                           [weight("u", 4, 4, 3, 3)], ("y", ["batch", 4, 6, 6]))), f"{folder}/{name}.onnx")
+onnx.save(linear(nodes=[helper.make_node("Gather", ["table", "list"], ["rows"], "rows"), helper.make_node("Reshape", ["rows", "square"], ["pairs"], "pairs"),
+                        helper.make_node("ReduceSum", ["pairs", "first"], ["bias"], "sum", keepdims=0), helper.make_node("Add", ["x", "bias"], ["z"], "plus")], first="z"),
+          f"{folder}/list.onnx")
+for name, places in (("beyond", [3, 1, 4, 1, 7, 0]), ("list", [3, 1, 4, 1, 5, 0])):
+    made = onnx.load(f"{folder}/list.onnx")
+    made.graph.initializer.extend([weight("table", 7, 4), numpy_helper.from_array(np.array(places), "list"),
+                                   numpy_helper.from_array(np.array([2, 3, 4]), "square"), numpy_helper.from_array(np.array([0, 1]), "first")])
+    onnx.save(made, f"{folder}/{name}.onnx")
+onnx.save(linear(nodes=[helper.make_node("LSTM", ["x", "w", "v"], ["z"], "cell", hidden_size=4)], first="z"), f"{folder}/recurrent.onnx")
 onnx.save(linear(nodes=[helper.make_node("If", ["x"], ["z"], "branch")], first="z"), f"{folder}/merged.onnx")
 for name, mode, pads in (("reflect", "reflect", [0, 1, 0, 1]), ("crop", "constant", [0, -1, 0, 0]), ("odd", "constant", [0, 1, 0])):
     onnx.save(model(graph([helper.make_node("MatMul", ["x", "w"], ["h"], "product"), helper.make_node("Pad", ["h", "pads"], ["y"], "pad", mode=mode)],

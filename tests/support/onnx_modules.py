@@ -467,6 +467,90 @@ class Larger(nn.Module):
         return self.out(torch.tanh(self.wide(self.same(torch.tanh(self.grouped(x))))))
 
 
+class Windowed(nn.Module):
+    """Attention inside windows of a picture, as Swin has it: of the second layer they are shifted, which a mask undoes at the edges;
+    biases by relative positions, rows of a table by a list (without `biased` attention is plain)."""
+
+    def __init__(self, h=8, heads=2, window=2, side=4, biased=True):
+        super().__init__()
+        self.heads, self.window, self.side, self.biased = heads, window, side, biased
+        self.embed, self.head = nn.Conv2d(3, h, 2, 2), nn.Linear(h, 5)
+        self.norms, self.qkv = nn.ModuleList([nn.LayerNorm(h) for _ in range(2)]), nn.ModuleList([nn.Linear(h, 3 * h) for _ in range(2)])
+        self.out = nn.ModuleList([nn.Linear(h, h) for _ in range(2)])
+        if not biased:
+            return
+        self.tables = nn.ParameterList([nn.Parameter(torch.randn((2 * window - 1)**2, heads)) for _ in range(2)])
+        places = torch.stack(torch.meshgrid(torch.arange(window), torch.arange(window), indexing="ij")).flatten(1)
+        apart = (places[:, :, None] - places[:, None, :]).permute(1, 2, 0) + window - 1
+        self.register_buffer("index", apart[..., 0] * (2 * window - 1) + apart[..., 1])
+        regions = torch.zeros(1, side, side, 1)
+        for i, rows in enumerate((slice(0, -window), slice(-window, -window // 2), slice(-window // 2, None))):
+            for k, columns in enumerate((slice(0, -window), slice(-window, -window // 2), slice(-window // 2, None))):
+                regions[:, rows, columns] = 3 * i + k
+        regions = self.cut(regions).view(-1, window * window)
+        self.register_buffer("mask", (regions[:, None, :] != regions[:, :, None]) * -100.0)
+
+    def numbers(self, seq):
+        return {"list.0": self.index, "table.1": self.mask} if self.biased else {}
+
+    def cut(self, x):
+        b, n, w = x.shape[0], self.side // self.window, self.window
+        return x.view(b, n, w, n, w, x.shape[-1]).permute(0, 1, 3, 2, 4, 5).contiguous().view(-1, w * w, x.shape[-1])
+
+    def attend(self, x, i):
+        w, n = self.window, self.side // self.window
+        b, _, h = x.shape
+        shift = w // 2 if self.biased and i == 1 else 0
+        y = self.norms[i](x).view(b, self.side, self.side, h)
+        y = self.cut(torch.roll(y, (-shift, -shift), (1, 2)) if shift else y)
+        q, k, v = self.qkv[i](y).reshape(y.shape[0], w * w, 3, self.heads, h // self.heads).permute(2, 0, 3, 1, 4).unbind(0)
+        a = (q * (h // self.heads)**-0.5) @ k.transpose(-2, -1)
+        if self.biased:
+            a = a + self.tables[i][self.index.view(-1)].view(w * w, w * w, -1).permute(2, 0, 1).contiguous().unsqueeze(0)
+        if shift:
+            a = a.view(b, n * n, self.heads, w * w, w * w) + self.mask.unsqueeze(1).unsqueeze(0)
+            a = a.view(-1, self.heads, w * w, w * w)
+        y = self.out[i]((a.softmax(-1) @ v).transpose(1, 2).reshape(-1, w * w, h))
+        y = y.view(b, n, n, w, w, h).permute(0, 1, 3, 2, 4, 5).contiguous().view(b, self.side, self.side, h)
+        y = torch.roll(y, (shift, shift), (1, 2)) if shift else y
+        return x + y.view(b, self.side * self.side, h)
+
+    def forward(self, x):
+        x = self.embed(x).flatten(2).transpose(1, 2)
+        return self.head(self.attend(self.attend(x, 0), 1).mean(1))
+
+
+class Relative(nn.Module):
+    """T5's attention: biases by the bucket that a distance is in, which layers share."""
+
+    def __init__(self, h=16, heads=4, buckets=8, most=16):
+        super().__init__()
+        self.embed, self.biases, self.head = nn.Embedding(30, h), nn.Embedding(buckets, heads), nn.Linear(h, 30, bias=False)
+        self.layers = nn.ModuleList([nn.ModuleList([nn.Linear(h, h, bias=False) for _ in range(4)]) for _ in range(2)])
+        self.heads, self.d, self.buckets, self.most = heads, h // heads, buckets, most
+
+    def bucket(self, apart):
+        n = self.buckets // 2
+        side, apart, exact = (apart > 0).to(torch.long) * n, apart.abs(), n // 2
+        large = exact + (torch.log(apart.float() / exact) / math.log(self.most / exact) * (n - exact)).to(torch.long)
+        return side + torch.where(apart < exact, apart, torch.min(large, torch.full_like(large, n - 1)))
+
+    def numbers(self, seq):
+        places = torch.arange(seq)
+        return {"list.0": self.bucket(places[None, :] - places[:, None])}
+
+    def forward(self, input_ids):
+        x = self.embed(input_ids)
+        b, t, h = x.shape
+        places = torch.arange(t)
+        biases = self.biases(self.bucket(places[None, :] - places[:, None])).permute(2, 0, 1).unsqueeze(0)
+        for q, k, v, o in self.layers:
+            q, k, v = (p(x).view(b, t, self.heads, self.d).transpose(1, 2) for p in (q, k, v))
+            p = F.softmax(torch.matmul(q, k.transpose(3, 2)) + biases, dim=-1)
+            x = x + o(torch.matmul(p, v).transpose(1, 2).contiguous().view(b, -1, h))
+        return self.head(x)
+
+
 def export(module, inputs, path, opset=13, dynamic=True, train=False, folds=True):
     """`inputs`: name -> tensor."""
     mode = torch.onnx.TrainingMode.TRAINING if train else torch.onnx.TrainingMode.EVAL

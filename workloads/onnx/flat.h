@@ -119,12 +119,18 @@ pl_ir_dim pl_flat_dim(const pl_flat *own, int32_t leaf);
 int32_t pl_flat_names(const pl_flat *own, int32_t made, const pl_axis_list *leaves, pl_ir_name *names);
 const char *pl_flat_name(const pl_flat *own, const pl_step *step);
 void pl_flat_set(pl_flat *own, const pl_step *step, int32_t made);
+/* Places first .. first + count - 1 of axis `from`, which the result has as axis `to` (PL_AXIS_NONE: one place). */
+pl_code pl_flat_cut(pl_flat *own, const pl_step *step, int32_t from, int32_t to, int64_t first, int64_t count,
+                    int32_t *made);
 /* The weight that a value is, or is a copy of, as one of its own. */
 pl_code pl_flat_weight(pl_flat *own, int32_t value, int32_t *made);
 /* A table of numbers of the file, or made of them: data that is read, and not trained. */
 pl_code pl_flat_table(pl_flat *own, int32_t value, int32_t *made);
+/* Integers of the file that rows of a weight are looked up by. */
+pl_code pl_flat_list(pl_flat *own, int32_t value, int32_t *made);
 
-extern const pl_flat_row pl_flat_pointwise[], pl_flat_places[], pl_flat_products[], pl_flat_pictures[], pl_flat_pads[];
+extern const pl_flat_row pl_flat_pointwise[], pl_flat_places[], pl_flat_picks[], pl_flat_products[], pl_flat_pictures[],
+    pl_flat_pads[];
 
 /* An axis that several ops share code for. */
 pl_code pl_flat_relate_same(pl_flat *own, pl_step *step);

@@ -61,12 +61,27 @@ static pl_code with_points(pl_flat *own, const pl_step *step, int32_t *made, pl_
     int32_t known = axis != PL_AXIS_NONE ? axis : out;
     pl_axis_list of = {0};
     (void)pl_axis_leaves(&own->axes, known, &of);
-    names[i] = of.n > 0 ? pl_axis_name(&own->axes, of.leaf[0]) : pl_ir_name_of(spare[points == 1 ? 0 : i]);
+    names[i] = of.n == 1 ? pl_axis_name(&own->axes, of.leaf[0]) : pl_ir_name_of(spare[points == 1 ? 0 : i]);
+    if (of.n > 1 && *made != PL_IR_NONE && pl_ir_type_find(pl_flat_type(own, *made), names[i]) >= 0)
+      names[i] = pl_ir_name_of(i == 0 ? "rows" : "columns");
+    if (of.n > 1 && axis != PL_AXIS_NONE) PL_TRY(pl_flat_join(own, step, &of, names[i], made));
     if (*made == PL_IR_NONE || pl_ir_type_find(pl_flat_type(own, *made), names[i]) >= 0) continue;
     pl_ir_type type = *pl_flat_type(own, *made);
     if (type.rank == PL_IR_RANK_MAX) return pl_flat_fail(own, step, "too many dimensions");
     type.dims[type.rank++] = (pl_ir_dim){names[i], pl_flat_shape(own, step->in[0])->dims[i + 2]};
     *made = pl_flat_typed(own, "spread", "spread", NULL, 1, made, &type, 0, NULL);
+  }
+  return PL_OK;
+}
+
+/* Rows and columns of the result, which are taken apart further on (into windows, say), as the graph has them. */
+static pl_code settle_points(pl_flat *own, const pl_step *step, const pl_ir_name names[2], int32_t *made) {
+  for (int32_t i = 0; i < n_points(own, step) && *made != PL_IR_NONE; i++) {
+    pl_axis_list of = {0};
+    (void)pl_axis_leaves(&own->axes, axes_made(own, step)[i + 2], &of);
+    if (of.n > 1) PL_TRY(pl_flat_split(own, step, names[i], &of, made));
+    if (of.n == 1 && !pl_ir_name_equal(names[i], pl_axis_name(&own->axes, of.leaf[0])))
+      *made = pl_flat_rename(own, *made, names[i], pl_axis_name(&own->axes, of.leaf[0]));
   }
   return PL_OK;
 }
@@ -204,7 +219,9 @@ static pl_code write_convolution(pl_flat *own, pl_step *step) {
   attributes[n++] = pl_ir_names("kernel", points, filter);
   n = sliding(own, step, names, kernel, attributes, n);
   int32_t made = pl_flat_op2(own, "convolution", "convolution", x, w, n, attributes);
-  pl_flat_set(own, step, without_ones(own, step, made, names));
+  made = without_ones(own, step, made, names);
+  PL_TRY(settle_points(own, step, names, &made));
+  pl_flat_set(own, step, made);
   return add_bias(own, step);
 }
 
@@ -284,7 +301,9 @@ static pl_code write_transposed(pl_flat *own, pl_step *step) {
   attributes[n++] = pl_ir_names("kernel", points, filter);
   n = slid(own, step, names, before, behind, attributes, n);
   int32_t made = pl_flat_typed(own, "convolution_backward_data", "transposed", NULL, 2, inputs, &type, n, attributes);
-  pl_flat_set(own, step, without_ones(own, step, made, names));
+  made = without_ones(own, step, made, names);
+  PL_TRY(settle_points(own, step, names, &made));
+  pl_flat_set(own, step, made);
   return add_bias(own, step);
 }
 
@@ -320,7 +339,9 @@ static pl_code write_pool(pl_flat *own, pl_step *step) {
   n = sliding(own, step, names, kernel, attributes, n);
   if (inside) attributes[n++] = pl_ir_integer("inside", 1);
   int32_t made = pl_flat_op1(own, max ? "max_pool" : "average_pool", "pool", x, n, attributes);
-  pl_flat_set(own, step, without_ones(own, step, made, names));
+  made = without_ones(own, step, made, names);
+  PL_TRY(settle_points(own, step, names, &made));
+  pl_flat_set(own, step, made);
   return PL_OK;
 }
 

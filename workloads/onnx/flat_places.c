@@ -197,8 +197,24 @@ static int32_t positions_of(pl_flat *own, int32_t table, int32_t leaf, int64_t r
   return pl_flat_op2(own, "embedding", "rows", ids, table, 1, &attribute);
 }
 
-static pl_code cut_axis(pl_flat *own, const pl_step *step, int32_t from, int32_t to, int64_t first, int64_t count,
-                        int32_t *made) {
+/* Places of a dimension that is made of several (a picture's rows by windows): of them joined. */
+static pl_code cut_joined(pl_flat *own, const pl_step *step, const pl_axis_list *of, const pl_axis_list *into,
+                          int64_t first, int64_t count, int32_t *made) {
+  pl_ir_name joined = pl_ir_name_of("joined");
+  PL_TRY(pl_flat_join(own, step, of, joined, made));
+  if (*made == PL_IR_NONE || pl_ir_type_find(pl_flat_type(own, *made), joined) < 0)
+    return PL_OK; /* the same along it */
+  pl_ir_type type = *pl_flat_type(own, *made);
+  type.dims[pl_ir_type_find(&type, joined)].extent = count;
+  const pl_ir_attribute attributes[] = {pl_ir_names("over", 1, &joined), pl_ir_integer("first", first)};
+  *made = pl_flat_typed(own, "part", "part", NULL, 1, made, &type, 2, attributes);
+  if (into->n > 1) return pl_flat_split(own, step, joined, into, made);
+  *made = pl_flat_rename(own, *made, joined, pl_axis_name(&own->axes, into->leaf[0]));
+  return PL_OK;
+}
+
+pl_code pl_flat_cut(pl_flat *own, const pl_step *step, int32_t from, int32_t to, int64_t first, int64_t count,
+                    int32_t *made) {
   pl_axis_list of = {0}, into = {0};
   (void)pl_axis_leaves(&own->axes, from, &of);
   (void)pl_axis_leaves(&own->axes, to, &into);
@@ -221,7 +237,8 @@ static pl_code cut_axis(pl_flat *own, const pl_step *step, int32_t from, int32_t
     int32_t axis = pl_axis_of(&own->axes, &behind);
     return pl_flat_conform(own, step, axis, to, made);
   }
-  if (of.n != 1) return pl_flat_fail(own, step, "takes a part of a dimension that is made of several");
+  if (of.n > 1) return cut_joined(own, step, &of, &into, first, count, made);
+  if (of.n == 0) return pl_flat_fail(own, step, "takes a part of a dimension that is not there");
   if (first == 0 && pl_flat_is_weight(own, step->in[0]) && into.n == 1 && pl_axis_is(&own->axes, to, PL_AXIS_TOKENS)) {
     *made = positions_of(own, *made, to, extent_of(own, of.leaf[0]), pl_axis_name(&own->axes, of.leaf[0]));
     return PL_OK;
@@ -255,7 +272,8 @@ static pl_code write_slice(pl_flat *own, pl_step *step) {
   (void)pl_onnx_slice(&op, first, by, count);
   for (int32_t i = 0; i < op.in[0]->rank; i++)
     if (count[i] != op.in[0]->dims[i])
-      PL_TRY(cut_axis(own, step, pl_flat_axes(own, step->in[0])[i], axes_made(own, step)[i], first[i], count[i], &a));
+      PL_TRY(
+          pl_flat_cut(own, step, pl_flat_axes(own, step->in[0])[i], axes_made(own, step)[i], first[i], count[i], &a));
   pl_flat_set(own, step, a);
   return PL_OK;
 }
@@ -287,83 +305,11 @@ static pl_code write_split(pl_flat *own, pl_step *step) {
     int32_t value = step->node->outputs[k], part = a;
     int64_t count = pl_flat_shape(own, value)->dims[axis];
     if (count != in->dims[axis])
-      PL_TRY(cut_axis(own, step, pl_flat_axes(own, step->in[0])[axis], pl_flat_axes(own, value)[axis], first, count,
-                      &part));
+      PL_TRY(pl_flat_cut(own, step, pl_flat_axes(own, step->in[0])[axis], pl_flat_axes(own, value)[axis], first, count,
+                         &part));
     own->made[value] = part;
     first += count;
   }
-  return PL_OK;
-}
-
-/* ---- Gather ---- */
-
-/* first, first + 1 ... */
-static bool is_run(const pl_onnx_abstract *ids, int64_t *first) {
-  int64_t n = (int64_t)pl_onnx_elements(ids);
-  if (ids->numbers == NULL || n == 0) return false;
-  *first = pl_onnx_integer(ids->numbers[0]);
-  for (int64_t i = 0; i < n; i++)
-    if (ids->numbers[i] != (double)(*first + i)) return false;
-  return true;
-}
-
-static pl_code relate_gather(pl_flat *own, pl_step *step) {
-  const pl_onnx_abstract *from = pl_flat_shape(own, step->in[0]), *ids = pl_flat_shape(own, step->in[1]);
-  int32_t axis = pl_onnx_axis(pl_onnx_integer_of(step->node, "axis", 0), from->rank), made = 0,
-          *to = axes_made(own, step);
-  const int32_t *of = pl_flat_axes(own, step->in[0]);
-  int64_t first = 0, n = (int64_t)pl_onnx_elements(ids);
-  if (ids->numbers != NULL && !is_run(ids, &first))
-    return pl_flat_fail(own, step, "picks places that are no run of neighbours");
-  if (first < 0 && n == 1) first += from->dims[axis];
-  if (ids->numbers != NULL && (first < 0 || first + n > from->dims[axis]))
-    return pl_flat_fail(own, step, "picks places that are not there");
-  int64_t *below = &own->below[pl_flat_source(own, step->in[1])];
-  if (ids->numbers == NULL && (*below == 0 || *below > from->dims[axis])) *below = from->dims[axis];
-  pl_axis_mark(&own->axes, of[axis], ids->numbers == NULL ? PL_AXIS_VOCABULARY : PL_AXIS_TABLE);
-  for (int32_t i = 0; i < from->rank; i++) {
-    if (i != axis) to[made++] = of[i];
-    for (int32_t k = 0; i == axis && k < ids->rank; k++)
-      to[made++] = ids->numbers == NULL               ? pl_flat_axes(own, step->in[1])[k]
-                   : ids->dims[k] == 1                ? PL_AXIS_NONE
-                   : ids->dims[k] == from->dims[axis] ? of[axis]
-                                                      : pl_axis_new(&own->axes, ids->dims[k]);
-    if (i != axis && pl_flat_is_weight(own, step->in[0]))
-      pl_axis_mark(&own->axes, of[i], PL_AXIS_HIDDEN | PL_AXIS_FIXED);
-  }
-  if (n == 1 && ids->numbers != NULL) pl_axis_mark(&own->axes, of[axis], PL_AXIS_FIXED);
-  return PL_OK;
-}
-
-static pl_code write_gather(pl_flat *own, pl_step *step) {
-  const pl_onnx_abstract *from = pl_flat_shape(own, step->in[0]), *ids = pl_flat_shape(own, step->in[1]);
-  int32_t axis = pl_onnx_axis(pl_onnx_integer_of(step->node, "axis", 0), from->rank), table, at, made;
-  int32_t of = pl_flat_axes(own, step->in[0])[axis];
-  pl_axis_list over = {0};
-  int64_t first = 0, n = (int64_t)pl_onnx_elements(ids);
-  PL_TRY(pl_flat_value(own, step, step->in[0], &table));
-  (void)pl_axis_leaves(&own->axes, of, &over);
-  if (ids->numbers == NULL) {
-    PL_TRY(pl_flat_value(own, step, step->in[1], &at));
-    if (over.n != 1 || pl_flat_type(own, at)->element != PL_IR_I32)
-      return pl_flat_fail(own, step, "picks by what is no integer of the data");
-    pl_ir_name name = pl_axis_name(&own->axes, over.leaf[0]);
-    const pl_ir_attribute attribute = pl_ir_names("over", 1, &name);
-    pl_flat_set(own, step, pl_flat_op2(own, "embedding", "rows", at, table, 1, &attribute));
-    return PL_OK;
-  }
-  (void)is_run(ids, &first);
-  if (first < 0) first += from->dims[axis];
-  int32_t into = PL_AXIS_NONE;
-  for (int32_t k = 0; k < ids->rank; k++)
-    if (axes_made(own, step)[axis + k] != PL_AXIS_NONE && ids->dims[k] > 1) into = axes_made(own, step)[axis + k];
-  if (n == from->dims[axis] && n > 1) {
-    made = table;
-  } else {
-    made = table;
-    PL_TRY(cut_axis(own, step, of, into, first, n, &made));
-  }
-  pl_flat_set(own, step, made);
   return PL_OK;
 }
 
@@ -465,14 +411,9 @@ static pl_code write_concat(pl_flat *own, pl_step *step) {
   return PL_OK;
 }
 
-const pl_flat_row pl_flat_places[] = {{"Reshape", relate_reshape, write_reshape},
-                                      {"Flatten", relate_reshape, write_reshape},
-                                      {"Transpose", relate_transpose, write_view},
-                                      {"Unsqueeze", relate_squeeze, write_view},
-                                      {"Squeeze", relate_squeeze, write_view},
-                                      {"Expand", relate_expand, write_view},
-                                      {"Slice", relate_slice, write_slice},
-                                      {"Split", relate_split, write_split},
-                                      {"Gather", relate_gather, write_gather},
-                                      {"Concat", relate_concat, write_concat},
-                                      {NULL, NULL, NULL}};
+const pl_flat_row pl_flat_places[] = {
+    {"Reshape", relate_reshape, write_reshape},  {"Flatten", relate_reshape, write_reshape},
+    {"Transpose", relate_transpose, write_view}, {"Unsqueeze", relate_squeeze, write_view},
+    {"Squeeze", relate_squeeze, write_view},     {"Expand", relate_expand, write_view},
+    {"Slice", relate_slice, write_slice},        {"Split", relate_split, write_split},
+    {"Concat", relate_concat, write_concat},     {NULL, NULL, NULL}};

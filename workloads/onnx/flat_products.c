@@ -329,7 +329,8 @@ pl_code pl_flat_settle_attention(pl_flat *own, pl_step *step) {
   pl_axis_mark(&own->axes, step->values, PL_AXIS_VALUES | PL_AXIS_FIXED);
   of.n = 0;
   (void)pl_axis_leaves(&own->axes, step->column, &of);
-  return of.n == 1 ? PL_OK : pl_flat_fail(own, step, "its keys are taken apart");
+  if (of.n > 1) step->column = single(own, step->column, 0); /* rows and columns of a window are one row of keys */
+  return step->column != PL_AXIS_NONE ? PL_OK : pl_flat_fail(own, step, "attention over one key");
 }
 
 const pl_flat_row pl_flat_products[] = {{"MatMul", relate_matmul, write_matmul},

@@ -182,7 +182,7 @@ static pl_code write_read(pl_flat *own, int32_t value, const char *row, const ch
 }
 
 /* Numbers that are the same are one table, whichever values have them. */
-pl_code pl_flat_table(pl_flat *own, int32_t value, int32_t *made) {
+static pl_code write_numbers(pl_flat *own, int32_t value, const char *path, pl_ir_element element, int32_t *made) {
   const double *numbers = pl_flat_shape(own, value)->numbers;
   int32_t at = 0;
   *made = own->made[value];
@@ -193,7 +193,15 @@ pl_code pl_flat_table(pl_flat *own, int32_t value, int32_t *made) {
     return pl_fail(own->error, PL_UNSUPPORTED, "%s: more than %d tables of constants", own->graph->path,
                    PL_FLAT_TABLES_MAX);
   if (at == own->n_tables) own->tables[own->n_tables++] = numbers;
-  return write_read(own, value, "input", pl_arena_printf(own->module->arena, "table.%d", at), own->element, made);
+  return write_read(own, value, "input", pl_arena_printf(own->module->arena, "%s.%d", path, at), element, made);
+}
+
+pl_code pl_flat_table(pl_flat *own, int32_t value, int32_t *made) {
+  return write_numbers(own, value, "table", own->element, made);
+}
+
+pl_code pl_flat_list(pl_flat *own, int32_t value, int32_t *made) {
+  return write_numbers(own, value, "list", PL_IR_I32, made);
 }
 
 /* The dimension of a weight that counts tokens' places, as many as a sample has; -1: none. */

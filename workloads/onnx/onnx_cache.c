@@ -3,7 +3,7 @@
  * is empty, attention_mask hides nothing, and position_ids count from 0. Then masks and rotations are constants again,
  * as in exports without a cache. All of it is assumed, and said (pl_onnx_model.empty_cache).
  *
- * Besides: frequencies, and tables of cosines and sines, that a file has as tensors are no weights.
+ * Besides: frequencies, tables of cosines and sines, and masks that a file has as tensors are no weights.
  */
 #include <math.h>
 #include <string.h>
@@ -89,6 +89,25 @@ bool pl_onnx_is_rotation(const pl_onnx_graph *graph, const pl_onnx_tensor *tenso
     if (tensor->dims[i] != 1) return false;
   if (tensor->dims[tensor->rank - 2] < 3 || tensor->n > PL_ONNX_NUMBERS_MAX) return false;
   return pl_onnx_tensor_read(graph, tensor, 0, 3 * width, rows, &ignored) == PL_OK && are_turns(rows, width);
+}
+
+/* ---- masks ---- */
+
+static const double HIDES = -50; /* what is added to scores: e^-50 of a probability is left */
+
+bool pl_onnx_is_mask(const pl_onnx_graph *graph, const pl_onnx_tensor *tensor) {
+  double numbers[WIDEST], hidden = 0;
+  pl_error ignored = PL_ERROR_INIT;
+  if (tensor->rank < 2 || tensor->n > PL_ONNX_NUMBERS_MAX || tensor->location != NULL) return false;
+  for (int64_t first = 0; first < tensor->n; first += WIDEST) {
+    int64_t n = tensor->n - first < WIDEST ? tensor->n - first : WIDEST;
+    if (pl_onnx_tensor_read(graph, tensor, first, n, numbers, &ignored) != PL_OK) return false;
+    for (int64_t i = 0; i < n; i++) {
+      if (numbers[i] != 0 && !(numbers[i] <= HIDES && (hidden == 0 || hidden == numbers[i]))) return false;
+      if (numbers[i] != 0) hidden = numbers[i];
+    }
+  }
+  return hidden != 0;
 }
 
 /* ---- nodes that hand an operand on ---- */

@@ -177,7 +177,9 @@ static pl_code take_initializers(pl_onnx_inference *own) {
     if (tensor == NULL) continue;
     take_tensor(tensor, &own->values[i]);
     own->values[i].weight = tensor;
-    if (pl_onnx_type_is_real(tensor->type) && tensor->n != 1 && !pl_onnx_is_rotation(own->graph, tensor)) continue;
+    if (pl_onnx_type_is_real(tensor->type) && tensor->n != 1 && !pl_onnx_is_rotation(own->graph, tensor) &&
+        !pl_onnx_is_mask(own->graph, tensor))
+      continue;
     PL_TRY(read_numbers(own, tensor, &own->values[i].numbers));
   }
   return PL_OK;
@@ -203,6 +205,19 @@ bool pl_onnx_op_integers(const pl_onnx_op *op, int32_t k, const char *name, int6
   return true;
 }
 
+/* What can be done about an op that many files have. */
+static const char *way_out_of(const char *op) {
+  if (strcmp(op, "If") == 0)
+    return "; a decoder that was merged from two (with and without a cache): take one of those, or export it without "
+           "merging";
+  if (strcmp(op, "LSTM") == 0 || strcmp(op, "GRU") == 0 || strcmp(op, "RNN") == 0)
+    return "; of recurrent layers every token waits for the one before, which no op here does: leave them out, or put "
+           "a convolution or attention in their place";
+  if (strcmp(op, "Loop") == 0 || strcmp(op, "Scan") == 0)
+    return "; loops are not read: export it with them unrolled (torch.onnx without scripting does)";
+  return "";
+}
+
 static pl_code unknown(const pl_onnx_inference *own, int32_t index) {
   const pl_onnx_node *node = &own->graph->nodes[index];
   int32_t known = 0;
@@ -211,9 +226,7 @@ static pl_code unknown(const pl_onnx_inference *own, int32_t index) {
   return pl_fail(own->error, PL_UNSUPPORTED,
                  "%s: node '%s': op %s%s%s is not known; %d of the %d nodes are understood%s", own->graph->path,
                  node->name, node->domain, node->domain[0] != 0 ? "." : "", node->op, known, own->graph->n_nodes,
-                 strcmp(node->op, "If") == 0 ? "; a decoder that was merged from two (with and without a cache): take "
-                                               "one of those, or export it without merging"
-                                             : "");
+                 way_out_of(node->op));
 }
 
 /* Weights take part in arithmetic of constants where those have several numbers (tables of frequencies times

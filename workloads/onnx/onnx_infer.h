@@ -98,6 +98,9 @@ bool pl_onnx_pads(const pl_onnx_op *op, int64_t before[PL_ONNX_RANK_MAX], int64_
 void pl_onnx_cache_bind(const pl_onnx_port *port, int64_t batch, pl_onnx_abstract *to);
 bool pl_onnx_cache_input(const pl_onnx_graph *graph, const pl_onnx_port *port, pl_onnx_abstract *to, double *numbers);
 bool pl_onnx_is_rotation(const pl_onnx_graph *graph, const pl_onnx_tensor *tensor);
+/* Whether all of its elements are 0 or one number far below: what is added to scores to hide them. Only such are read
+ * to their end, and none that lies in another file. */
+bool pl_onnx_is_mask(const pl_onnx_graph *graph, const pl_onnx_tensor *tensor);
 int32_t pl_onnx_handed_on(const pl_onnx_op *op);
 
 typedef pl_code (*pl_onnx_shape_rule)(pl_onnx_op *op);
