@@ -332,11 +332,3 @@ void pl_overlap_settle(pl_engine *engine, pl_ticks now) {
   overlap->n_dirty = 0;
   settle_transfers(engine, now);
 }
-
-void pl_overlap_catch_up(pl_engine *engine, pl_ticks now) {
-  for (uint32_t device = 0; device < engine->graph->n_devices; device++) {
-    pl_walker *walker = &engine->overlap->walkers[device];
-    if (walker->task != PL_NONE && walker->walked && walker->part < walker->run_end)
-      pl_walk_run(engine, pl_engine_task(engine, walker->task), walker, now);
-  }
-}

@@ -239,8 +239,6 @@ bool pl_overlap_is_over(pl_engine *engine, const pl_task *record, uint32_t task,
 bool pl_overlap_flow_is_over(pl_engine *engine, uint32_t task, pl_ticks now);
 /* All events of the tick are in: new speeds and new dates. */
 void pl_overlap_settle(pl_engine *engine, pl_ticks now);
-/* That is done: parts that have ended in the middle of runs are gone past, too, and all sums are up to date. */
-void pl_overlap_catch_up(pl_engine *engine, pl_ticks now);
 
 /* ---- engine_ready.c; all but take need engine->streams ---- */
 bool pl_ready_streams_take(pl_engine *engine);

@@ -235,7 +235,6 @@ static void note_mark(pl_engine *engine, uint32_t island, uint32_t number, pl_ti
   const pl_run_state *state = &engine->watch->state;
   pl_watch_mark *mark = mark_of(own, number);
   mark->number = mark->noted = PL_NONE;
-  if (engine->overlap != NULL) pl_overlap_catch_up(engine, now);
   if (!note_sums(engine, own, mark)) return;
   mark->noted = number;
   mark->now = now;

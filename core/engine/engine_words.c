@@ -72,6 +72,10 @@ static void write_ready(const pl_engine *engine, pl_run_state *state) {
 
 /* ---- what is disturbed ---- */
 
+/* In a run of parts the device is where it was when it was looked at last; that, since when and how fast say where it
+ * is, and sums of it are behind by as much whenever that is the same. What makes the engine look are starts and ends of
+ * tasks, of which pl_watch_leap asks that they recur, so that looking once more at each mark would find no recurrence
+ * earlier. */
 static void write_walk(const pl_walker *walker, pl_run_state *state) {
   pl_run_state_put(state, PL_STATE_WALKER_PART, walker->part);
   pl_run_state_put_date(state, PL_STATE_WALKER_START, walker->part_start);
