@@ -141,11 +141,12 @@ typedef enum pl_column_type {
   PL_COLUMN_i64,
   PL_COLUMN_f64,
   PL_COLUMN_u64,
-  PL_COLUMN_text16,
-  PL_COLUMN_text48,
-  PL_COLUMN_text256,
-  PL_COLUMN_text512,
-  PL_COLUMN_text1024
+  PL_COLUMN_text, /* of the column's size, whichever that is */
+  PL_COLUMN_text16 = PL_COLUMN_text,
+  PL_COLUMN_text48 = PL_COLUMN_text,
+  PL_COLUMN_text256 = PL_COLUMN_text,
+  PL_COLUMN_text512 = PL_COLUMN_text,
+  PL_COLUMN_text1024 = PL_COLUMN_text
 } pl_column_type;
 
 typedef struct pl_column_info {

@@ -54,11 +54,7 @@ static pl_where_value value_of(const pl_selection *selection, uint32_t column, u
     value.length = (uint32_t)pl_column_text(info, bytes, digest, 24);
     value.text = digest;
     break;
-  case PL_COLUMN_text16:
-  case PL_COLUMN_text48:
-  case PL_COLUMN_text256:
-  case PL_COLUMN_text512:
-  case PL_COLUMN_text1024:
+  case PL_COLUMN_text:
     value.text = bytes;
     value.length = (uint32_t)strnlen(bytes, info->size);
     break;

@@ -77,11 +77,7 @@ static bool set_fill(hid_t plist, const pl_column_info *column, hid_t type) {
   case PL_COLUMN_u64:
     value = &zero;
     break;
-  case PL_COLUMN_text16:
-  case PL_COLUMN_text48:
-  case PL_COLUMN_text256:
-  case PL_COLUMN_text512:
-  case PL_COLUMN_text1024:
+  case PL_COLUMN_text:
     return true;
   }
   return H5Pset_fill_value(plist, type, value) >= 0;
@@ -109,7 +105,7 @@ static bool put_column(hid_t file, hid_t space, hid_t scale, hid_t stage, const 
   good = good && put_text(dataset, "long_name", column->description);
   /* By this xarray gives text and not bytes: ds.schedule == "1f1b". Text of any length, which would do without it, can
    * not be written by several processes at once. */
-  good = good && (column->type < PL_COLUMN_text16 || put_text(dataset, "_Encoding", "utf-8"));
+  good = good && (column->type < PL_COLUMN_text || put_text(dataset, "_Encoding", "utf-8"));
   good = good && (strcmp(column->name, "status") != 0 || put_status_flags(dataset));
   good = good && H5DSattach_scale(dataset, scale, 0) >= 0;
   good = good && (stage < 0 || H5DSattach_scale(dataset, stage, 1) >= 0);

@@ -21,11 +21,7 @@ hid_t pl_results_type(const pl_column_info *column) {
     return H5Tcopy(H5T_NATIVE_DOUBLE);
   case PL_COLUMN_u64:
     return H5Tcopy(H5T_NATIVE_UINT64);
-  case PL_COLUMN_text16:
-  case PL_COLUMN_text48:
-  case PL_COLUMN_text256:
-  case PL_COLUMN_text512:
-  case PL_COLUMN_text1024:
+  case PL_COLUMN_text:
     break;
   }
   type = H5Tcopy(H5T_C_S1);

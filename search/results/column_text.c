@@ -44,11 +44,7 @@ int pl_column_text(const pl_column_info *column, const void *value, char *text, 
   case PL_COLUMN_f64:
     memcpy(&f64, value, sizeof f64);
     return number_text(f64, text, size);
-  case PL_COLUMN_text16:
-  case PL_COLUMN_text48:
-  case PL_COLUMN_text256:
-  case PL_COLUMN_text512:
-  case PL_COLUMN_text1024:
+  case PL_COLUMN_text:
     break;
   }
   return snprintf(text, size, "%.*s", (int)strnlen(value, column->size), (const char *)value);
@@ -74,11 +70,7 @@ void pl_column_json(pl_json *json, const pl_column_info *column, const void *val
     pl_json_number(json, f64);
     return;
   case PL_COLUMN_u64:
-  case PL_COLUMN_text16:
-  case PL_COLUMN_text48:
-  case PL_COLUMN_text256:
-  case PL_COLUMN_text512:
-  case PL_COLUMN_text1024:
+  case PL_COLUMN_text:
     break;
   }
   pl_column_text(column, value, text, sizeof text);

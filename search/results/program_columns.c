@@ -9,7 +9,7 @@ void pl_program_columns_fill(const char *names, pl_program_columns *columns) {
   columns->at[0] = (pl_column_info){.name = PL_PROGRAM_REASON,
                                     .unit = "",
                                     .description = "why the candidate could not be simulated; empty: it could",
-                                    .type = PL_COLUMN_text256,
+                                    .type = PL_COLUMN_text,
                                     .offset = offsetof(pl_result_row, program.reason),
                                     .size = sizeof(pl_column_text256)};
   for (uint32_t i = 0; i < PL_RESULT_CHOICES_MAX && names[0] != '\0'; i++) {
@@ -20,7 +20,7 @@ void pl_program_columns_fill(const char *names, pl_program_columns *columns) {
         (pl_column_info){.name = columns->names[i],
                          .unit = "",
                          .description = "what was taken of the choice of this name in the strategy space",
-                         .type = PL_COLUMN_text48,
+                         .type = PL_COLUMN_text,
                          .offset = (uint32_t)(offsetof(pl_result_row, program.choices) + i * sizeof(pl_column_text48)),
                          .size = sizeof(pl_column_text48)};
     names += length + (names[length] == ',');

@@ -16,11 +16,7 @@ static pl_where_value get(void *context, uint32_t column) {
   case PL_COLUMN_f64:
     return (pl_where_value){.number = column};
   case PL_COLUMN_u64:
-  case PL_COLUMN_text16:
-  case PL_COLUMN_text48:
-  case PL_COLUMN_text256:
-  case PL_COLUMN_text512:
-  case PL_COLUMN_text1024:
+  case PL_COLUMN_text:
     break;
   }
   return (pl_where_value){.text = "gpipe", .length = 5};

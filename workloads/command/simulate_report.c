@@ -257,11 +257,7 @@ static void put_column(pl_json *json, const pl_column_info *column, const pl_res
   case PL_COLUMN_u64:
     pl_json_put_string(json, column->name, pl_digest_format(*(const uint64_t *)(const void *)field, text));
     break;
-  case PL_COLUMN_text16:
-  case PL_COLUMN_text48:
-  case PL_COLUMN_text256:
-  case PL_COLUMN_text512:
-  case PL_COLUMN_text1024:
+  case PL_COLUMN_text:
     pl_json_put_string(json, column->name, field);
     break;
   }
