@@ -28,6 +28,17 @@ static inline pl_ticks pl_ticks_sum(pl_ticks a, pl_ticks b) {
   return b > PL_TICKS_MAX - a ? PL_TICKS_MAX : a + b;
 }
 
+/* A duration `factor` times as long; saturates at PL_TICKS_MAX. */
+static inline pl_ticks pl_ticks_scaled(pl_ticks ticks, double factor) {
+  double scaled = (double)ticks * factor;
+  return scaled >= (double)PL_TICKS_MAX ? PL_TICKS_MAX : (pl_ticks)llrint(scaled);
+}
+
+/* Nearest nanosecond. */
+static inline int64_t pl_ticks_to_ns(pl_ticks ticks) {
+  return (int64_t)(((__extension__(__int128) ticks * 1000000000) + ((pl_ticks)1 << 39)) >> 40);
+}
+
 static inline double pl_ticks_to_s(pl_ticks ticks) {
   return (double)ticks * (1.0 / PL_TICKS_PER_S);
 }

@@ -2,8 +2,15 @@
 #ifndef PL_CORE_WORDS_H
 #define PL_CORE_WORDS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+
+/* Of texts that may be NULL, which is a text of its own. */
+static inline bool pl_texts_equal(const char *a, const char *b) {
+  return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
+}
 
 /* Index of `word` in `words`, -1 if it is none of them; `words` NULL: there are none. */
 int pl_words_find(const char *const *words, const char *word);

@@ -88,6 +88,11 @@ static inline pl_code pl_cluster_route(const pl_cluster *cluster, uint32_t sourc
   return cluster->route(cluster->routes, source, destination, route, error);
 }
 
+/* One NVLink, and nothing else. */
+static inline bool pl_cluster_is_direct(const pl_cluster *cluster, const pl_route *route) {
+  return route->n_links == 1 && cluster->links[route->links[0]].kind == PL_LINK_NVLINK;
+}
+
 /* Nodes that the `n` devices are on. O(n^2). */
 uint32_t pl_cluster_count_nodes(const pl_cluster *cluster, const uint32_t *devices, uint32_t n);
 

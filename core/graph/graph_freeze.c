@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "core/base/order.h"
 #include "core/graph/graph_builder_state.h"
 
 static pl_code check_references(const pl_graph_builder *builder, pl_error *error) {
@@ -33,15 +34,10 @@ static pl_code count_edges(const pl_graph_builder *builder, uint32_t *n_edges, p
 }
 
 /* Few as a rule: insertion sort; many (a barrier's): qsort. */
-static int compare_ids(const void *a, const void *b) {
-  uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-  return (left > right) - (left < right);
-}
-
 static void sort_ids(uint32_t *ids, uint32_t count) {
   enum { FEW = 24 };
   if (count > FEW) {
-    qsort(ids, count, sizeof *ids, compare_ids);
+    qsort(ids, count, sizeof *ids, pl_by_uint32);
     return;
   }
   for (uint32_t at = 1; at < count; at++) {

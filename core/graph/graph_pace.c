@@ -116,11 +116,6 @@ pl_code pl_graph_pace_take(const pl_graph *base, const uint32_t *kind, pl_arena 
   return PL_OK;
 }
 
-static pl_ticks paced(pl_ticks ticks, double factor) {
-  double own = (double)ticks * factor;
-  return own >= (double)PL_TICKS_MAX ? PL_TICKS_MAX : (pl_ticks)llrint(own);
-}
-
 void pl_graph_pace_set(pl_graph_pace *pace, const double *factor) {
   for (uint32_t s = 0; s < pace->graph.n_segments; s++) {
     pl_segment *segment = &pace->own_segments[s];
@@ -130,7 +125,7 @@ void pl_graph_pace_set(pl_graph_pace *pace, const double *factor) {
     for (uint32_t p = segment->first_part; p < segment->first_part + segment->n_parts; p++) {
       pl_part *part = &pace->own_parts[p];
       bool by_device = part->computes && part->category != PL_CATEGORY_HOST;
-      part->ticks = by_device ? paced(pace->ticks[p], own) : pace->ticks[p];
+      part->ticks = by_device ? pl_ticks_scaled(pace->ticks[p], own) : pace->ticks[p];
       segment->ticks = pl_ticks_sum(segment->ticks, part->ticks);
     }
   }

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "core/base/order.h"
 #include "netmodel/collective/collective_internal.h"
 
 /* ---- facts ---- */
@@ -71,11 +72,6 @@ static pl_code add_route(const pl_collective_group *group, uint32_t source, uint
   return PL_OK;
 }
 
-static int by_number(const void *a, const void *b) {
-  uint32_t left = *(const uint32_t *)a, right = *(const uint32_t *)b;
-  return (left > right) - (left < right);
-}
-
 /* Sorted, each once. */
 static pl_code links_of_node(const pl_collective_group *group, uint32_t k, link_list *list, pl_error *error) {
   const pl_group_node *node = &group->nodes[k];
@@ -88,7 +84,7 @@ static pl_code links_of_node(const pl_collective_group *group, uint32_t k, link_
     for (uint32_t j = 0; j < node->count; j++)
       if (j != i) PL_TRY(add_route(group, devices[i], devices[j], true, true, list, error));
   }
-  qsort(list->links, list->n, sizeof *list->links, by_number);
+  qsort(list->links, list->n, sizeof *list->links, pl_by_uint32);
   for (uint32_t i = 0; i < list->n; i++)
     if (n == 0 || list->links[n - 1] != list->links[i]) list->links[n++] = list->links[i];
   list->n = n;

@@ -81,10 +81,6 @@ static pl_code single_ring(const pl_cluster *cluster, const uint32_t *devices, u
   return PL_OK;
 }
 
-static bool is_direct(const pl_cluster *cluster, const pl_route *route) {
-  return route->n_links == 1 && cluster->links[route->links[0]].kind == PL_LINK_NVLINK;
-}
-
 /* Whether member 0 reaches the others through one port: two routes share a link. On a cube mesh two routes may share
  * the link to a GPU that relays for both; there some other route is a single NVLink. */
 static pl_code shares_port(const pl_cluster *cluster, const uint32_t *devices, uint32_t n, bool *shares,
@@ -102,7 +98,7 @@ static pl_code shares_port(const pl_cluster *cluster, const uint32_t *devices, u
       }
   for (uint32_t i = 1; i < n && *shares && on_nvlink; i++) {
     PL_TRY(pl_cluster_route(cluster, devices[0], devices[i], &a, error));
-    if (is_direct(cluster, &a)) *shares = false;
+    if (pl_cluster_is_direct(cluster, &a)) *shares = false;
   }
   return PL_OK;
 }
@@ -112,7 +108,7 @@ static pl_code direct_capacity(const pl_cluster *cluster, uint32_t a, uint32_t b
                                pl_error *error) {
   pl_route route;
   PL_TRY(pl_cluster_route(cluster, a, b, &route, error));
-  *capacity_Bps = is_direct(cluster, &route) ? cluster->links[route.links[0]].capacity_Bps : 0;
+  *capacity_Bps = pl_cluster_is_direct(cluster, &route) ? cluster->links[route.links[0]].capacity_Bps : 0;
   return PL_OK;
 }
 

@@ -17,10 +17,6 @@ static bool is_pair_link(const pair_links *pairs, uint32_t link) {
   return false;
 }
 
-static bool is_direct(const pl_cluster *cluster, const pl_route *route) {
-  return route->n_links == 1 && cluster->links[route->links[0]].kind == PL_LINK_NVLINK;
-}
-
 /* Neither a pair of its own nor a way over a third GPU's pairs: a switch if it begins and ends with NVLink, else the
  * host. */
 static void note_indirect(const pl_cluster *cluster, uint32_t i, uint32_t j, const pl_route *route,
@@ -42,7 +38,7 @@ static pl_code note_direct(const pl_cluster *cluster, uint32_t first_device, pai
       pl_route route;
       if (i == j) continue;
       PL_TRY(pl_cluster_route(cluster, first_device + i, first_device + j, &route, error));
-      if (!is_direct(cluster, &route)) continue;
+      if (!pl_cluster_is_direct(cluster, &route)) continue;
       pairs->links[pairs->n++] = route.links[0];
       w->pair_Bps[i][j] = cluster->links[route.links[0]].capacity_Bps;
       w->has_pairs = true;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/order.h"
 #include "core/base/units.h"
 #include "search/results/column_text.h"
 #include "workloads/run/program_flops.h"
@@ -19,11 +20,6 @@ static pl_code add(pl_search_sizes *sizes, int64_t gpus, pl_error *error) {
     return pl_fail(error, PL_BAD_INPUT, "--gpus: more than %d sizes", PL_SEARCH_MOST_SIZES);
   sizes->gpus[sizes->n++] = gpus;
   return PL_OK;
-}
-
-static int by_size(const void *left, const void *right) {
-  int64_t a = *(const int64_t *)left, b = *(const int64_t *)right;
-  return (a > b) - (a < b);
 }
 
 pl_code pl_search_sizes_read(pl_search_sizes *sizes, const char *text, pl_error *error) {
@@ -47,7 +43,7 @@ pl_code pl_search_sizes_read(pl_search_sizes *sizes, const char *text, pl_error 
     if (*end == '\0') break;
     at = end;
   }
-  qsort(sizes->gpus, sizes->n, sizeof *sizes->gpus, by_size);
+  qsort(sizes->gpus, sizes->n, sizeof *sizes->gpus, pl_by_int64);
   return PL_OK;
 }
 

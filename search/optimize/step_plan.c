@@ -1,5 +1,6 @@
 /* Plans and what they cost (see search/optimize/step_plan.h). */
 #include "search/optimize/step_plan.h"
+#include "core/base/order.h"
 
 #include <fnmatch.h>
 #include <math.h>
@@ -43,11 +44,6 @@ uint32_t pl_step_plan_unit_end(const pl_step_model *model, const pl_step_plan *p
 
 /* ---- what it costs ---- */
 
-static int by_ticks(const void *a_, const void *b_) {
-  pl_ticks a = *(const pl_ticks *)a_, b = *(const pl_ticks *)b_;
-  return (a > b) - (a < b);
-}
-
 /* The median lag between kernels that stand one behind the other on a stream of the device; -1: there are none. */
 static pl_ticks launch_of(const pl_step_model *model, pl_arena *arena) {
   const pl_trace *trace = model->replay->trace;
@@ -60,7 +56,7 @@ static pl_ticks launch_of(const pl_step_model *model, pl_arena *arena) {
         lags[n++] = model->replay->ticks[model->replay->gate[op]];
     }
   if (n == 0) return -1;
-  qsort(lags, n, sizeof *lags, by_ticks);
+  qsort(lags, n, sizeof *lags, pl_by_int64);
   return lags[(n - 1) / 2] > 0 ? lags[(n - 1) / 2] : -1;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/base/order.h"
 #include "core/system/command.h"
 #include "search/parallel/mpi_peers.h"
 #include "search/parallel/shared_counts.h"
@@ -71,11 +72,6 @@ static void stop_watch(watch *own) {
 
 /* ---- times ---- */
 
-static int by_value(const void *a, const void *b) {
-  double left = *(const double *)a, right = *(const double *)b;
-  return (left > right) - (left < right);
-}
-
 /* Between the two nearest of n sorted values. */
 static double quantile(const double *sorted, int32_t n, double share) {
   double place = share * (n - 1);
@@ -85,7 +81,7 @@ static double quantile(const double *sorted, int32_t n, double share) {
 }
 
 static pl_run_spread spread_of(double *values, int32_t n) {
-  qsort(values, (size_t)n, sizeof(*values), by_value);
+  qsort(values, (size_t)n, sizeof(*values), pl_by_double);
   return (pl_run_spread){quantile(values, n, 0.5), quantile(values, n, 0.25), quantile(values, n, 0.75), values[0],
                          values[n - 1]};
 }

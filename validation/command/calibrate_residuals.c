@@ -5,11 +5,11 @@
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/system/output_file.h"
 #include "core/text/json_writer.h"
 #include "validation/fit/collective_residuals.h"
+#include "validation/fit/fit_table.h"
 #include "validation/fit/kernel_residuals.h"
 #include "validation/fit/training_residuals.h"
 
@@ -53,12 +53,6 @@ static pl_code take_training(session *own) {
   PL_TRY(pl_cases_express(&own->cases, &own->known, &options, &own->arena, own->error));
   PL_TRY(pl_cases_simulate(&own->cases, &options, &own->arena, own->error));
   return pl_training_residuals_take(&own->cases, &own->arena, &own->residuals, own->error);
-}
-
-static double rounded(double value) {
-  char text[32];
-  snprintf(text, sizeof text, "%.3g", value);
-  return strtod(text, NULL);
 }
 
 static void print(const pl_residuals *residuals) {
@@ -114,11 +108,11 @@ static pl_code run(session *own) {
   PL_TRY(pl_kernel_residuals_take(options->folder, &own->arena, &own->residuals, own->error));
   PL_TRY(pl_collective_residuals_take(options->folder, &own->arena, &own->residuals, own->error));
   for (int i = 0; i < PL_RESIDUAL_run; i++)
-    own->residuals.half[i] = rounded(own->residuals.half[i]);
+    own->residuals.half[i] = pl_fit_rounded(own->residuals.half[i]);
   PL_TRY(take_training(own));
-  own->residuals.half[PL_RESIDUAL_run] = rounded(own->residuals.half[PL_RESIDUAL_run]);
-  own->residuals.half[PL_RESIDUAL_source] = rounded(own->residuals.half[PL_RESIDUAL_source]);
-  own->residuals.centre = rounded(own->residuals.centre);
+  own->residuals.half[PL_RESIDUAL_run] = pl_fit_rounded(own->residuals.half[PL_RESIDUAL_run]);
+  own->residuals.half[PL_RESIDUAL_source] = pl_fit_rounded(own->residuals.half[PL_RESIDUAL_source]);
+  own->residuals.centre = pl_fit_rounded(own->residuals.centre);
   print(&own->residuals);
   return store(own);
 }

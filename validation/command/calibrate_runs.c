@@ -44,10 +44,6 @@ typedef struct session {
 
 /* ---- reading ---- */
 
-static bool is_learnt(const pl_case *c) {
-  return c->reason == NULL && !c->crashed && c->measured_s > 0;
-}
-
 /* Why a row is not simulated; of a bad cell without the class ("cell: ") that validate counts it in. */
 static const char *reason_of(const pl_case *c) {
   return c->row->defect != NULL ? c->row->defect : c->reason;
@@ -112,7 +108,7 @@ static pl_code load(session *own) {
 static pl_code check_learnt(const session *own) {
   const pl_cases *cases = &own->cases;
   for (uint32_t i = 0; i < cases->n_cases; i++)
-    if (is_learnt(&cases->cases[i]) || has_peak(&cases->cases[i])) return PL_OK;
+    if (pl_case_is_timed(&cases->cases[i]) || has_peak(&cases->cases[i])) return PL_OK;
   const pl_case *c = &cases->cases[0];
   const char *reason = reason_of(c);
   return pl_fail(own->error, PL_BAD_INPUT, "%s:%u: %s; no run of %s can be learnt from", c->row->file, c->row->line,
@@ -130,14 +126,15 @@ static bool is_alike(const pl_case *a, const pl_case *b) {
 /* The number of the site of case i among those of the cases before it; the first that is learnt from is the one. */
 static uint32_t part_of(const session *own, uint32_t i) {
   for (uint32_t k = 0; k < i; k++)
-    if (is_learnt(&own->cases.cases[k]) && is_alike(&own->cases.cases[k], &own->cases.cases[i])) return own->parts[k];
+    if (pl_case_is_timed(&own->cases.cases[k]) && is_alike(&own->cases.cases[k], &own->cases.cases[i]))
+      return own->parts[k];
   return own->n_parts;
 }
 
 static void find_parts(session *own) {
   own->n_parts = 0;
   for (uint32_t i = 0; i < own->cases.n_cases; i++) {
-    if (!is_learnt(&own->cases.cases[i])) continue;
+    if (!pl_case_is_timed(&own->cases.cases[i])) continue;
     own->parts[i] = part_of(own, i);
     if (own->parts[i] == own->n_parts) own->n_parts++;
   }
@@ -147,7 +144,7 @@ static void find_parts(session *own) {
  * apart as they name it. */
 static pl_configuration configure(const session *own, uint32_t i) {
   const pl_case *c = &own->cases.cases[i], *first = own->cases.cases;
-  while (!is_learnt(first))
+  while (!pl_case_is_timed(first))
     first++;
   if (c->program != NULL) {
     pl_configuration alone = {.name = {c->row->gpu, c->program, c->row->precision, ""}};
@@ -166,7 +163,7 @@ static pl_code learn_times(session *own) {
   own->n_learnt = 0;
   for (uint32_t i = 0; i < own->cases.n_cases; i++) {
     const pl_case *c = &own->cases.cases[i];
-    if (!is_learnt(c)) continue;
+    if (!pl_case_is_timed(c)) continue;
     pl_site_run *run = &own->runs[own->n_learnt];
     *run = (pl_site_run){.at = configure(own, i), .part = own->parts[i]};
     memcpy(run->x, c->sensitivity, sizeof run->x);
@@ -273,18 +270,18 @@ static void print_run(const session *own, uint32_t i) {
   }
   printf("%s:%u:", c->row->file, c->row->line);
   if (c->n_rows > 1) printf(" the median of %u rows that say the same:", c->n_rows);
-  if (is_learnt(c))
+  if (pl_case_is_timed(c))
     printf(" measured %s, without the site %s (%+.1f %%), with it %s (%+.1f %%; 80 %%: %s)",
            pl_format_time(c->measured_s, measured), pl_format_time(own->first_s[i], first),
            100 * (own->first_s[i] / c->measured_s - 1), pl_format_time(c->result.iter_time_s, now),
            100 * pl_case_error(c), pl_interval_format(&c->interval, interval));
-  if (is_learnt(c) && own->site.remains != NULL)
+  if (pl_case_is_timed(c) && own->site.remains != NULL)
     printf(", of which x%.3f is what the figures leave", c->remains_factor);
   if (has_peak(c))
-    printf("%s peak %.1f GiB, without %.1f, with it %.1f", is_learnt(c) ? ";" : "", c->measured_mem_bytes / (1 << 30),
-           own->first_bytes[i] / (1 << 30), c->predicted_mem_bytes / (1 << 30));
+    printf("%s peak %.1f GiB, without %.1f, with it %.1f", pl_case_is_timed(c) ? ";" : "",
+           c->measured_mem_bytes / (1 << 30), own->first_bytes[i] / (1 << 30), c->predicted_mem_bytes / (1 << 30));
   putchar('\n');
-  double apart = is_learnt(c) ? own->first_s[i] / c->measured_s : 1;
+  double apart = pl_case_is_timed(c) ? own->first_s[i] / c->measured_s : 1;
   if (apart > IMPLAUSIBLE || apart < 1 / IMPLAUSIBLE)
     printf("note: line %u is %.0f times as %s as without the site: is it the time of one step, in seconds?\n",
            c->row->line, fmax(apart, 1 / apart), apart > 1 ? "short" : "long");
@@ -336,7 +333,7 @@ static void print_remains(const session *own) {
 static void print_relatives(const session *own) {
   if (own->n_parts < 2) return;
   const pl_case *first = own->cases.cases;
-  while (!is_learnt(first))
+  while (!pl_case_is_timed(first))
     first++;
   printf("note: runs of %" PRIu32
          " sites (one GPU, software and precision each); these figures are of '%s', '%s', '%s', "

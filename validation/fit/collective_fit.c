@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/order.h"
+
 enum { MOST_FIGURES = 64, ROUNDS = 60, ROUNDS_AFTER_KICK = 12 };
 
 /* Loss per figure and unit of |ln(value / start)|: what rows hardly feel stays near where it started. */
@@ -230,11 +232,6 @@ static void pairs_like_rings(pl_wiring *wiring, bool inside) {
   }
 }
 
-static int by_value(const void *a, const void *b) {
-  double left = *(const double *)a, right = *(const double *)b;
-  return (left > right) - (left < right);
-}
-
 /* Linear between neighbours; `values` sorted. */
 static double quantile(const double *values, uint32_t n, double q) {
   double at = q * (n - 1);
@@ -261,7 +258,7 @@ static pl_code describe(entry_problem *problem, pl_arena *arena, pl_entry_fit *f
   const char *like = problem->wiring->like != NULL ? problem->wiring->like : "NCCL 2.10.3's constants";
   const char *text = pl_arena_printf(arena, "not measured: as %s", like);
   if (problem->n_rows > 0) {
-    qsort(errors, problem->n_rows, sizeof *errors, by_value);
+    qsort(errors, problem->n_rows, sizeof *errors, pl_by_double);
     fit->median_pct = quantile(errors, problem->n_rows, 0.5);
     text = pl_arena_printf(arena,
                            "%u figures fitted by paceline calibrate to %u rows of %s; median error on them %.1f %%; "
@@ -334,7 +331,7 @@ static bool print_errors(FILE *stream, const char *label, const pl_collective_ro
     errors[n++] = fabs(error);
   }
   if (n == 0) return false;
-  qsort(errors, n, sizeof *errors, by_value);
+  qsort(errors, n, sizeof *errors, pl_by_double);
   fprintf(stream, "%s | %s | %u | %.1f | %.1f | %+.1f |\n", label, which->band == 1 ? "1 MiB and more" : "below 1 MiB",
           n, quantile(errors, n, 0.5), quantile(errors, n, 0.9), bias / n);
   return true;
@@ -353,11 +350,11 @@ static void print_per_system(FILE *stream, const pl_collective_rows *rows, int b
         errors[n++] = 100 * fabs(pl_collective_row_us(row) / row->measured_us - 1);
     }
     if (n == 0) continue;
-    qsort(errors, n, sizeof *errors, by_value);
+    qsort(errors, n, sizeof *errors, pl_by_double);
     medians[n_systems++] = quantile(errors, n, 0.5);
   }
   if (n_systems == 0) return;
-  qsort(medians, n_systems, sizeof *medians, by_value);
+  qsort(medians, n_systems, sizeof *medians, pl_by_double);
   fprintf(stream, "| systems kept out, each by its median | %s | %u | %.1f | %.1f | |\n",
           band == 1 ? "1 MiB and more" : "below 1 MiB", n_systems, quantile(medians, n_systems, 0.5),
           quantile(medians, n_systems, 0.9));

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/order.h"
+
 pl_code pl_fit_column(const pl_csv *csv, const char *name, uint32_t *column, pl_error *error) {
   *column = pl_csv_column(csv, name);
   if (*column != PL_CSV_NO_COLUMN) return PL_OK;
@@ -39,14 +41,9 @@ bool pl_fit_holds_out(const pl_csv *csv, uint32_t row, uint32_t time_column) {
   return (hash >> 32) % 5 == 0;
 }
 
-static int compare(const void *left, const void *right) {
-  double a = *(const double *)left, b = *(const double *)right;
-  return (a > b) - (a < b);
-}
-
 pl_fit_error pl_fit_error_of(double *errors, uint32_t n) {
   if (n == 0) return (pl_fit_error){0};
-  qsort(errors, n, sizeof *errors, compare);
+  qsort(errors, n, sizeof *errors, pl_by_double);
   double median = n % 2 == 1 ? errors[n / 2] : (errors[n / 2 - 1] + errors[n / 2]) / 2;
   return (pl_fit_error){.n_rows = n, .median = median, .p90 = errors[(9 * n + 9) / 10 - 1]};
 }

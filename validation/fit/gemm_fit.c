@@ -3,9 +3,9 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/hash_index.h"
+#include "core/base/order.h"
 #include "validation/fit/profile_store.h"
 #include "validation/fit/residual_fit.h"
 #include "workloads/cost/op_cost.h"
@@ -159,15 +159,10 @@ static pl_code fit_formula(const pl_device_profile *device, const pl_gemm_sample
 
 /* ---- unaligned ---- */
 
-static int compare_doubles(const void *left, const void *right) {
-  double a = *(const double *)left, b = *(const double *)right;
-  return (a > b) - (a < b);
-}
-
 /* The smallest value that the share `q` of them does not exceed. Sorts. */
 static double quantile(double *values, uint32_t n, double q) {
   if (n == 0) return NAN;
-  qsort(values, n, sizeof *values, compare_doubles);
+  qsort(values, n, sizeof *values, pl_by_double);
   uint32_t rank = (uint32_t)ceil(q * n);
   return values[rank > 0 ? rank - 1 : 0];
 }

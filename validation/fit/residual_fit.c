@@ -6,6 +6,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "core/base/vectors.h"
+
 enum { ROUNDS = 6, STEPS = 80 };
 /* Chosen on the rows that are fitted, before those held out were looked at. */
 static const double SMOOTH = 0.3, SHRINK = 0.01, FLOOR = 0.02;
@@ -49,20 +51,13 @@ static void apply(const grid_system *s, const double *x, double *out) {
   }
 }
 
-static double dot(const double *a, const double *b, uint32_t n) {
-  double sum = 0;
-  for (uint32_t i = 0; i < n; i++)
-    sum += a[i] * b[i];
-  return sum;
-}
-
 /* r = A'W b - (A'WA + smoothness) x; returns |A'W b|^2. */
 static double first_rest(const grid_system *s, const double *x) {
   memset(s->r, 0, s->n_knots * sizeof *s->r);
   for (uint32_t row = 0; row < s->n_rows; row++)
     for (int i = 0; i < 8; i++)
       s->r[s->rows[row].knots.at[i]] += s->rows[row].knots.weight[i] * s->weights[row] * s->rows[row].value;
-  double size = dot(s->r, s->r, s->n_knots);
+  double size = pl_dot(s->r, s->r, s->n_knots);
   apply(s, x, s->ap);
   for (uint32_t i = 0; i < s->n_knots; i++)
     s->r[i] -= s->ap[i];
@@ -70,16 +65,16 @@ static double first_rest(const grid_system *s, const double *x) {
 }
 
 static void solve(const grid_system *s, double *x) {
-  double size = first_rest(s, x), rest = dot(s->r, s->r, s->n_knots);
+  double size = first_rest(s, x), rest = pl_dot(s->r, s->r, s->n_knots);
   memcpy(s->p, s->r, s->n_knots * sizeof *s->p);
   for (int step = 0; step < STEPS && rest > 1e-14 * size; step++) {
     apply(s, s->p, s->ap);
-    double length = rest / dot(s->p, s->ap, s->n_knots), before = rest;
+    double length = rest / pl_dot(s->p, s->ap, s->n_knots), before = rest;
     for (uint32_t i = 0; i < s->n_knots; i++) {
       x[i] += length * s->p[i];
       s->r[i] -= length * s->ap[i];
     }
-    rest = dot(s->r, s->r, s->n_knots);
+    rest = pl_dot(s->r, s->r, s->n_knots);
     for (uint32_t i = 0; i < s->n_knots; i++)
       s->p[i] = s->r[i] + rest / before * s->p[i];
   }

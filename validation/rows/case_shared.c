@@ -3,14 +3,12 @@
 
 #include <string.h>
 
+#include "core/base/words.h"
+
 pl_code pl_case_shared_take(uint32_t n, pl_arena *arena, pl_case_shared *shared, pl_error *error) {
   *shared = (pl_case_shared){.models = PL_TAKE(arena, const pl_model *, n),
                              .frameworks = PL_TAKE(arena, const pl_framework *, n)};
   return shared->models != NULL && shared->frameworks != NULL ? PL_OK : pl_fail_memory(error, "the models");
-}
-
-static bool equal_texts(const char *a, const char *b) {
-  return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
 }
 
 /* Models with lists of their own are taken to differ. Bytes between the fields may differ, too: then an equal model is
@@ -25,7 +23,7 @@ static bool equal_models(const pl_model *a, const pl_model *b) {
                                   {a->types.quantization, b->types.quantization}};
   if (a->digest != b->digest) return false;
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
-    if (!equal_texts(texts[i][0], texts[i][1])) return false;
+    if (!pl_texts_equal(texts[i][0], texts[i][1])) return false;
   pl_model other;
   memcpy(&other, b, sizeof other);
   other.name = a->name;

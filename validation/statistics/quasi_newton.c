@@ -5,20 +5,14 @@
 #include <string.h>
 
 #include "core/base/status.h"
+#include "core/base/vectors.h"
 
 enum { MOST = PL_QUASI_NEWTON_VARIABLES, HALVINGS = 30 };
 static const double LONGEST = 1; /* of a variable in one step */
 
-static double dot(const double *a, const double *b, uint32_t n) {
-  double sum = 0;
-  for (uint32_t i = 0; i < n; i++)
-    sum += a[i] * b[i];
-  return sum;
-}
-
 static void times(const double *matrix, const double *a, uint32_t n, double *product) {
   for (uint32_t i = 0; i < n; i++)
-    product[i] = dot(matrix + (size_t)i * n, a, n);
+    product[i] = pl_dot(matrix + (size_t)i * n, a, n);
 }
 
 static void be_unit(double *inverse, uint32_t n, double scale) {
@@ -29,10 +23,10 @@ static void be_unit(double *inverse, uint32_t n, double scale) {
 
 /* Of the step s over which the gradient changed by y. */
 static void learn(double *inverse, const double *s, const double *y, uint32_t n) {
-  double curvature = dot(s, y, n), moved[MOST];
-  if (!(curvature > 1e-10 * sqrt(dot(s, s, n) * dot(y, y, n)))) return;
+  double curvature = pl_dot(s, y, n), moved[MOST];
+  if (!(curvature > 1e-10 * sqrt(pl_dot(s, s, n) * pl_dot(y, y, n)))) return;
   times(inverse, y, n, moved);
-  double whole = (1 + dot(y, moved, n) / curvature) / curvature;
+  double whole = (1 + pl_dot(y, moved, n) / curvature) / curvature;
   for (uint32_t i = 0; i < n; i++)
     for (uint32_t k = 0; k < n; k++)
       inverse[(size_t)i * n + k] += whole * s[i] * s[k] - (moved[i] * s[k] + s[i] * moved[k]) / curvature;
@@ -47,7 +41,7 @@ static bool direct(double *inverse, const double *gradient, uint32_t n, double *
   double shrink = longest > LONGEST ? LONGEST / longest : 1;
   for (uint32_t i = 0; i < n; i++)
     direction[i] *= -shrink;
-  return dot(direction, gradient, n) < 0;
+  return pl_dot(direction, gradient, n) < 0;
 }
 
 double pl_quasi_newton(pl_sloped value, void *context, double *x, uint32_t n, double *inverse, double tolerance,
@@ -56,13 +50,13 @@ double pl_quasi_newton(pl_sloped value, void *context, double *x, uint32_t n, do
   PL_ASSERT(n <= MOST);
   bool is_new = inverse[0] == 0;
   double now = value(x, gradient, context);
-  if (is_new) be_unit(inverse, n, 1 / fmax(1, sqrt(dot(gradient, gradient, n))));
+  if (is_new) be_unit(inverse, n, 1 / fmax(1, sqrt(pl_dot(gradient, gradient, n))));
   for (uint32_t iteration = 0; iteration < iterations; iteration++) {
     if (!direct(inverse, gradient, n, direction)) {
-      be_unit(inverse, n, 1 / fmax(1, sqrt(dot(gradient, gradient, n))));
+      be_unit(inverse, n, 1 / fmax(1, sqrt(pl_dot(gradient, gradient, n))));
       if (!direct(inverse, gradient, n, direction)) break;
     }
-    double slope = dot(direction, gradient, n), next = INFINITY;
+    double slope = pl_dot(direction, gradient, n), next = INFINITY;
     for (int halving = 0; halving < HALVINGS; halving++) {
       double step = ldexp(1, -halving);
       for (uint32_t i = 0; i < n; i++)
@@ -76,8 +70,9 @@ double pl_quasi_newton(pl_sloped value, void *context, double *x, uint32_t n, do
       change[i] = gradient_there[i] - gradient[i];
       direction[i] = there[i] - x[i];
     }
-    if (is_new && iteration == 0) be_unit(inverse, n, dot(direction, change, n) / fmax(1e-30, dot(change, change, n)));
-    if (inverse[0] <= 0) be_unit(inverse, n, 1 / fmax(1, sqrt(dot(gradient, gradient, n))));
+    if (is_new && iteration == 0)
+      be_unit(inverse, n, pl_dot(direction, change, n) / fmax(1e-30, pl_dot(change, change, n)));
+    if (inverse[0] <= 0) be_unit(inverse, n, 1 / fmax(1, sqrt(pl_dot(gradient, gradient, n))));
     learn(inverse, direction, change, n);
     memcpy(x, there, n * sizeof *x);
     memcpy(gradient, gradient_there, n * sizeof *gradient);

@@ -3,22 +3,18 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-static int compare_doubles(const void *a, const void *b) {
-  double left = *(const double *)a, right = *(const double *)b;
-  return (left > right) - (left < right);
-}
+#include "core/base/order.h"
 
 double pl_median(double *values, uint32_t n) {
   if (n == 0) return NAN;
-  qsort(values, n, sizeof *values, compare_doubles);
+  qsort(values, n, sizeof *values, pl_by_double);
   return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 
 double pl_quantile(double *values, uint32_t n, double q) {
   if (n == 0) return NAN;
-  qsort(values, n, sizeof *values, compare_doubles);
+  qsort(values, n, sizeof *values, pl_by_double);
   uint32_t rank = (uint32_t)ceil(q * n - 1e-9);
   return values[rank > 0 ? rank - 1 : 0];
 }

@@ -14,7 +14,8 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
+
+#include "core/base/order.h"
 
 enum { MOST_CELLS = 1 << 27 };
 
@@ -34,11 +35,6 @@ typedef struct table {
 
 static double time_of(const pl_amp_problem *problem, int32_t a, int32_t b) {
   return problem->time_s[b] - problem->time_s[a];
-}
-
-static int compare_times(const void *left, const void *right) {
-  double a = *(const double *)left, b = *(const double *)right;
-  return (a > b) - (a < b);
 }
 
 /* The last tolerance that is not above the time: the one that stands for it. */
@@ -64,7 +60,7 @@ static pl_code list_tolerances(table *t, pl_arena *arena, pl_error *error) {
   for (int32_t a = 0; a < n; a++)
     for (int32_t b = a + 1; b <= n; b++)
       t->tolerance[found++] = time_of(t->problem, a, b);
-  qsort(t->tolerance, found, sizeof *t->tolerance, compare_times);
+  qsort(t->tolerance, found, sizeof *t->tolerance, pl_by_double);
   for (size_t i = 0; i < found; i++)
     if (i == 0 || t->tolerance[i] > t->tolerance[t->n_tolerances - 1] * (1 + SAME))
       t->tolerance[t->n_tolerances++] = t->tolerance[i];

@@ -167,14 +167,6 @@ static void print_speed(const pl_program_subject *of, const pl_program_report *r
   pl_simulate_mfu_print(stdout, of->flops.of_sequence * samples_per_s / peak_flops);
 }
 
-/* Whether some of its steps run beside others. */
-static bool has_pairs(const pl_ir_module *module) {
-  for (int32_t c = 0; c < module->n_classes; c++)
-    for (int32_t s = 0; s < module->classes[c].n_steps; s++)
-      if (module->classes[c].steps[s].joined) return true;
-  return false;
-}
-
 void pl_program_report_print(const pl_program_subject *of, const pl_program_report *report) {
   const pl_program_request *request = of->request;
   const pl_ir_module *module = &of->module;
@@ -197,7 +189,7 @@ void pl_program_report_print(const pl_program_subject *of, const pl_program_repo
   else
     printf("nothing is fused\n");
   print_attention(of);
-  if (has_pairs(module)) pl_simulate_exchange_print(stdout, of->cluster, of->options->job.framework);
+  if (pl_ir_module_joins_steps(module)) pl_simulate_exchange_print(stdout, of->cluster, of->options->job.framework);
   print_offload(of, report);
   print_verdict(of, report);
   print_speed(of, report);

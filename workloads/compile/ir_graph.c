@@ -140,14 +140,6 @@ static bool moves_otherwise(const pl_ir_module *module) {
   return false;
 }
 
-/* Whether steps run beside each other, for which their exchanges must not be parts of their work. */
-static bool joins_steps(const pl_ir_module *module) {
-  for (int32_t c = 0; c < module->n_classes; c++)
-    for (int32_t s = 0; s < module->classes[c].n_steps; s++)
-      if (module->classes[c].steps[s].joined) return true;
-  return false;
-}
-
 /* The type of the first of the products that are narrower than all else; PL_IR_ELEMENT_COUNT: there is none. */
 static pl_ir_element narrow_element(const pl_ir_module *module) {
   pl_ir_element element = PL_IR_ELEMENT_COUNT;
@@ -232,7 +224,7 @@ pl_code pl_ir_graph_maker_take(const pl_cluster *cluster, const pl_ir_module *mo
     own->transfers.tokens = (pl_token_choice){own->routing.k, own->routing.groups, own->routing.chosen_groups};
   pl_ir_element narrow = narrow_element(module);
   if (own->framework->pipeline.sends_tokens_fp8 && narrow != PL_IR_ELEMENT_COUNT) own->token_bytes = PL_FP8_TOKEN_BYTES;
-  own->has_pairs = joins_steps(module);
+  own->has_pairs = pl_ir_module_joins_steps(module);
   own->is_crowded = own->framework->pipeline.exchange_multiprocessors > 0 &&
                     (own->has_pairs || own->framework->pipeline.token_order != PL_TOKENS_AS_MADE);
   /* Not in NVFP4, as of tuples (workloads/lower/block_program.c). */
@@ -256,7 +248,7 @@ static pl_code prepare(pl_ir_graph_maker *maker, const pl_ir_played *played, pl_
   if (!maker->folds) add_devices(own);
   if (maker->folds) PL_TRY(take_representatives(own));
   bool fuses = own->options->fuse && !own->options->names; /* who asks for names wants each collective's */
-  if (maker->folds && fuses && !joins_steps(own->module)) PL_TRY(pl_ir_graph_fuse(own));
+  if (maker->folds && fuses && !pl_ir_module_joins_steps(own->module)) PL_TRY(pl_ir_graph_fuse(own));
   maker->is_prepared = true;
   maker->prepared = played;
   return PL_OK;
@@ -265,7 +257,7 @@ static pl_code prepare(pl_ir_graph_maker *maker, const pl_ir_played *played, pl_
 pl_code pl_ir_graph_prepare(pl_ir_graph_maker *maker, const pl_ir_played *played, pl_ir_pace *pace, pl_error *error) {
   PL_TRY(prepare(maker, played, error));
   pace->is_known = pl_ir_graph_pace_of(&maker->own, pace);
-  pace->carries = pl_ir_graph_carries(&maker->own) || joins_steps(maker->own.module);
+  pace->carries = pl_ir_graph_carries(&maker->own) || pl_ir_module_joins_steps(maker->own.module);
   return PL_OK;
 }
 

@@ -29,17 +29,12 @@ static void as_product(const pl_ir_op *op, const pl_ir_type *a, const pl_ir_type
   if (kernel->k == 1 || (kernel->m == 1 && kernel->n == 1)) kernel->kind = PL_OP_ELEMENTWISE;
 }
 
-static int64_t extent_of(const pl_ir_type *type, const char *dim) {
-  int32_t index = pl_ir_type_find(type, pl_ir_name_of(dim));
-  return index >= 0 ? type->dims[index].extent : 1;
-}
-
 static void as_attention(const pl_ir_type *q, const pl_ir_type *k, const pl_ir_type *v, pl_op *kernel) {
   kernel->kind = PL_OP_ATTENTION;
-  kernel->m = extent_of(q, "s");
-  kernel->n = extent_of(k, "t");
-  kernel->k = (extent_of(q, "d") + extent_of(v, "e")) / 2;
-  kernel->batch = (int64_t)(pl_ir_type_elements(q) / (double)(kernel->m * extent_of(q, "d")));
+  kernel->m = pl_ir_type_extent(q, "s");
+  kernel->n = pl_ir_type_extent(k, "t");
+  kernel->k = (pl_ir_type_extent(q, "d") + pl_ir_type_extent(v, "e")) / 2;
+  kernel->batch = (int64_t)(pl_ir_type_elements(q) / (double)(kernel->m * pl_ir_type_extent(q, "d")));
 }
 
 static pl_op_kind kind_of(const pl_ir_row *row) {

@@ -96,6 +96,8 @@ pl_code pl_execution_run_state(pl_execution *own, pl_member *m, pl_frame *f, con
 pl_code pl_execution_run_mail(pl_execution *own, pl_member *m, pl_frame *f, const pl_ir_op *op, pl_special what,
                               pl_error *error);
 /* executor_state.c: in front of an iteration. */
+/* Of the class of that name; NULL: there is none. */
+pl_member *pl_execution_member(const pl_execution *own, const char *name);
 pl_code pl_execution_make_inputs(pl_execution *own, pl_member *m, pl_error *error);
 /* executor_ring.c: ring_attention and its derivative, outputs zeroed. */
 pl_code pl_execution_run_ring(pl_execution *own, pl_member *m, pl_frame *f, const pl_ir_op *op, pl_error *error);

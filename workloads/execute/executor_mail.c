@@ -46,7 +46,7 @@ static const char *mail_key(pl_execution *own, const pl_member *m, const char *f
                          own->iteration, pl_ir_text_of(op, "tag")[0] != 0 ? ", " : "", pl_ir_text_of(op, "tag"));
 }
 
-static pl_member *member_named(pl_execution *own, const char *name) {
+pl_member *pl_execution_member(const pl_execution *own, const char *name) {
   for (int32_t c = 0; c < own->module->n_classes; c++)
     if (strcmp(own->module->classes[c].name, name) == 0) return &own->members[c];
   return NULL;
@@ -58,7 +58,7 @@ static pl_code run_receive(pl_execution *own, pl_member *m, pl_frame *f, const p
   if (entry == NULL) return pl_execution_no_memory(error);
   m->blocked = entry->holding == NULL;
   if (m->blocked) return PL_OK;
-  pl_member *sender = member_named(own, from);
+  pl_member *sender = pl_execution_member(own, from);
   PL_TRY(take(own, m, sender, entry->holding, &f->function->values[op->first_output].type, &f->values[op->first_output],
               error));
   pl_holding_drop(sender != NULL ? &sender->crew : &own->nobody, entry->holding);

@@ -129,12 +129,6 @@ pl_code pl_remote_turn(pl_execution *own, const pl_peer_group *group, uint32_t a
 
 /* ---- between classes ---- */
 
-static const pl_member *member_named(const pl_execution *own, const char *name) {
-  for (int32_t c = 0; c < own->module->n_classes; c++)
-    if (strcmp(own->module->classes[c].name, name) == 0) return &own->members[c];
-  return NULL;
-}
-
 /* The device of another class with the same other coordinates: the same place in its crew. */
 static uint32_t counterpart(const pl_member *m, const pl_member *other) {
   return other->all[m->position];
@@ -157,7 +151,7 @@ static pl_code sum_classes(pl_execution *own, pl_member *m, pl_frame *f, const p
   f->values[op->first_output] = sum;
   if (devices == NULL || sum == NULL) return pl_execution_no_memory(error);
   for (int32_t i = 0; i < classes->n_names; i++) {
-    uint32_t device = counterpart(m, member_named(own, classes->names[i].text)), at = n++;
+    uint32_t device = counterpart(m, pl_execution_member(own, classes->names[i].text)), at = n++;
     for (; at > 0 && devices[at - 1] > device; at--)
       devices[at] = devices[at - 1];
     devices[at] = device;
@@ -174,7 +168,7 @@ static pl_code receive(pl_execution *own, pl_member *m, pl_frame *f, const pl_ir
   pl_holding *made = pl_holding_create(&m->crew, type);
   f->values[op->first_output] = made;
   if (made == NULL) return pl_execution_no_memory(error);
-  uint32_t from = counterpart(m, member_named(own, pl_ir_text_of(op, "from")));
+  uint32_t from = counterpart(m, pl_execution_member(own, pl_ir_text_of(op, "from")));
   return peers->ops->receive(peers->own, from, channel_of(own, m, op), pl_remote_is_narrow(own, type),
                              made->parts[0].data, made->parts[0].n, error);
 }
@@ -190,7 +184,7 @@ pl_code pl_remote_mail(pl_execution *own, pl_member *m, pl_frame *f, const pl_ir
     return PL_OK;
   }
   const pl_ir_tensor *part = &f->values[op->inputs[0]]->parts[0];
-  uint32_t to = counterpart(m, member_named(own, pl_ir_text_of(op, "to")));
+  uint32_t to = counterpart(m, pl_execution_member(own, pl_ir_text_of(op, "to")));
   return peers->ops->send(peers->own, to, channel_of(own, m, op), pl_remote_is_narrow(own, &part->type), part->data,
                           part->n, error);
 }

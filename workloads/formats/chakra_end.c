@@ -1,6 +1,5 @@
 /* The end of a rank of a Chakra trace: edges, and dates where it has none. See workloads/formats/chakra.h. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/engine/event_heap.h"
 #include "workloads/formats/chakra_nodes.h"
@@ -106,18 +105,12 @@ static pl_code make_dates(pl_chakra *own, pl_error *error) {
   return code;
 }
 
-static int by_start(const void *a_, const void *b_) {
-  const pl_trace_step *a = a_, *b = b_;
-  if (a->start_ns != b->start_ns) return a->start_ns < b->start_ns ? -1 : 1;
-  return (a->number > b->number) - (a->number < b->number);
-}
-
 /* Steps by start, and the ops follow them. */
 static pl_code sort_steps(pl_chakra *own, pl_error *error) {
   pl_trace *trace = own->trace;
   uint32_t first = own->rank.first_step, n = trace->n_steps - first;
   for (uint32_t s = first + 1; s < trace->n_steps; s++)
-    if (by_start(&trace->steps[s - 1], &trace->steps[s]) > 0)
+    if (pl_trace_step_by_start(&trace->steps[s - 1], &trace->steps[s]) > 0)
       return pl_fail(error, PL_BAD_INPUT, "%s: the steps of its head do not stand in the order of their starts (%u)",
                      own->path, n);
   return PL_OK;

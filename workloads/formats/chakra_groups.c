@@ -1,8 +1,8 @@
 /* ASTRA-sim's comm_group.json: {"0": [0, 1], "1": [2, 3]}. See workloads/formats/chakra.h. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "core/base/growing.h"
+#include "core/base/order.h"
 #include "workloads/formats/chakra.h"
 
 typedef struct reading {
@@ -14,13 +14,8 @@ typedef struct reading {
   uint32_t n_members, member_room;
 } reading;
 
-static int by_number(const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
 static pl_code end_group(reading *own, pl_error *error) {
-  if (own->n_members > 1) qsort(own->members, own->n_members, sizeof *own->members, by_number);
+  if (own->n_members > 1) qsort(own->members, own->n_members, sizeof *own->members, pl_by_int64);
   for (uint32_t m = 1; m < own->n_members; m++)
     if (own->members[m] == own->members[m - 1])
       return pl_fail(error, PL_BAD_INPUT, "%s: group '%s' has rank %lld twice", own->path, own->trace->names[own->name],

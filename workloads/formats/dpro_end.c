@@ -43,12 +43,6 @@ static int by_step_and_start(const void *a_, const void *b_) {
   return (a->start_ns > b->start_ns) - (a->start_ns < b->start_ns);
 }
 
-static int by_start_of_step(const void *a_, const void *b_) {
-  const pl_trace_step *a = a_, *b = b_;
-  if (a->start_ns != b->start_ns) return a->start_ns < b->start_ns ? -1 : 1;
-  return (a->number > b->number) - (a->number < b->number);
-}
-
 /* A step lasts until the next begins: its last messages and updates are of it. */
 static bool add_steps(finishing *at) {
   const pl_dpro *own = at->own;
@@ -65,7 +59,7 @@ static bool add_steps(finishing *at) {
   if (n > 1) qsort(all, n, sizeof *all, by_step_and_start);
   for (uint32_t k = 0; k < n; k++)
     if (k == 0 || all[k].number != all[k - 1].number) all[n_steps++] = all[k];
-  if (n_steps > 1) qsort(all, n_steps, sizeof *all, by_start_of_step);
+  if (n_steps > 1) qsort(all, n_steps, sizeof *all, pl_trace_step_by_start);
   bool good = true;
   for (uint32_t s = 0; s < n_steps && good; s++) {
     all[s].duration_ns = (s + 1 < n_steps ? all[s + 1].start_ns : end) - all[s].start_ns;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/order.h"
 #include "workloads/formats/byteps.h"
 #include "workloads/formats/chakra.h"
 #include "workloads/formats/dpro.h"
@@ -324,17 +325,12 @@ static void note_missing(pl_trace *trace) {
   }
 }
 
-static int by_value(const void *a_, const void *b_) {
-  int64_t a = *(const int64_t *)a_, b = *(const int64_t *)b_;
-  return (a > b) - (a < b);
-}
-
 /* Numbers of the steps [first, first + n), ascending, each once; returns how many. */
 static uint32_t list_steps(const pl_trace *trace, uint32_t first, uint32_t n, int64_t *numbers) {
   uint32_t n_listed = 0;
   for (uint32_t s = 0; s < n; s++)
     numbers[s] = trace->steps[first + s].number;
-  if (n > 0) qsort(numbers, n, sizeof *numbers, by_value);
+  if (n > 0) qsort(numbers, n, sizeof *numbers, pl_by_int64);
   for (uint32_t s = 0; s < n; s++)
     if (n_listed == 0 || numbers[n_listed - 1] != numbers[s]) numbers[n_listed++] = numbers[s];
   return n_listed;

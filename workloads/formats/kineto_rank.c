@@ -67,12 +67,6 @@ static bool sort_events(pl_kineto_rank *own) {
   return true;
 }
 
-static int by_step_start(const void *a_, const void *b_) {
-  const pl_trace_step *a = a_, *b = b_;
-  if (a->start_ns != b->start_ns) return a->start_ns < b->start_ns ? -1 : 1;
-  return (a->number > b->number) - (a->number < b->number);
-}
-
 /* ProfilerStep#7, on the host; the same number once. */
 static bool add_steps(pl_kineto_rank *own) {
   pl_trace *trace = own->trace;
@@ -87,7 +81,8 @@ static bool add_steps(pl_kineto_rank *own) {
       known |= trace->steps[s].number == step.number;
     if (!known && pl_trace_add_step(trace, step) == PL_NONE) return false;
   }
-  if (trace->n_steps > first) qsort(trace->steps + first, trace->n_steps - first, sizeof *trace->steps, by_step_start);
+  if (trace->n_steps > first)
+    qsort(trace->steps + first, trace->n_steps - first, sizeof *trace->steps, pl_trace_step_by_start);
   return true;
 }
 

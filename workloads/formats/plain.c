@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/growing.h"
+#include "core/base/order.h"
 #include "core/base/words.h"
 #include "workloads/formats/plain_state.h"
 
@@ -260,13 +261,8 @@ static pl_code group_value(pl_plain *own, const char *text, size_t size, pl_erro
   return PL_OK;
 }
 
-static int by_number(const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
 static pl_code end_group(pl_plain *own, pl_error *error) {
-  if (own->n_members > 1) qsort(own->members, own->n_members, sizeof *own->members, by_number);
+  if (own->n_members > 1) qsort(own->members, own->n_members, sizeof *own->members, pl_by_int64);
   for (uint32_t m = 1; m < own->n_members; m++)
     if (own->members[m] == own->members[m - 1])
       return pl_fail(error, PL_BAD_INPUT, "%s: group '%s' has rank %lld twice", own->path,

@@ -3,12 +3,6 @@
 
 #include "workloads/formats/plain_state.h"
 
-static int by_start(const void *a_, const void *b_) {
-  const pl_trace_step *a = a_, *b = b_;
-  if (a->start_ns != b->start_ns) return a->start_ns < b->start_ns ? -1 : 1;
-  return (a->number > b->number) - (a->number < b->number);
-}
-
 static pl_code resolve_group(pl_plain *own, uint32_t k, pl_error *error) {
   pl_trace_op *op = &own->trace->ops[own->rank.first_op + k];
   if (op->kind != PL_TRACE_COLLECTIVE) return PL_OK;
@@ -67,7 +61,8 @@ pl_code pl_plain_finish(pl_plain *own, pl_error *error) {
   if (own->rank.number < 0) return pl_fail(error, PL_BAD_INPUT, "%s: does not say which \"rank\" it is", own->path);
   if (own->n_ops == 0) return pl_fail(error, PL_BAD_INPUT, "%s: has no \"ops\"", own->path);
   if (trace->n_steps > own->rank.first_step)
-    qsort(trace->steps + own->rank.first_step, trace->n_steps - own->rank.first_step, sizeof *trace->steps, by_start);
+    qsort(trace->steps + own->rank.first_step, trace->n_steps - own->rank.first_step, sizeof *trace->steps,
+          pl_trace_step_by_start);
   for (uint32_t k = 0; k < own->n_ops; k++) {
     PL_TRY(resolve_group(own, k, error));
     PL_TRY(resolve_step(own, k, error));

@@ -97,21 +97,17 @@ bool pl_kernel_squared_of(const pl_ir_module *module, const pl_ir_function *f, c
 
 /* ---- the exponentials of a loss ---- */
 
-static const pl_ir_op *maker_of(const pl_ir_function *f, int32_t value) {
-  return f->values[value].op != PL_IR_NONE ? &f->ops[f->values[value].op] : NULL;
-}
-
 bool pl_kernel_is_exponentials(const pl_ir_function *f, const pl_ir_op *keep, bool narrow,
                                pl_kernel_exponentials *made) {
-  *made = (pl_kernel_exponentials){.forward = f, .exp = maker_of(f, keep->inputs[0])};
+  *made = (pl_kernel_exponentials){.forward = f, .exp = pl_ir_maker_of(f, keep->inputs[0])};
   if (made->exp == NULL || !is(made->exp, "exp")) return false;
-  made->subtract = maker_of(f, made->exp->inputs[0]);
+  made->subtract = pl_ir_maker_of(f, made->exp->inputs[0]);
   if (made->subtract == NULL || !is(made->subtract, "subtract")) return false;
   made->logits = made->subtract->inputs[0];
   made->greatest = made->subtract->inputs[1];
-  const pl_ir_op *greatest = maker_of(f, made->greatest), *cast = maker_of(f, made->logits);
+  const pl_ir_op *greatest = pl_ir_maker_of(f, made->greatest), *cast = pl_ir_maker_of(f, made->logits);
   while (greatest != NULL && pl_ir_row_at(greatest->row)->effect == PL_IR_COLLECTIVE)
-    greatest = maker_of(f, greatest->inputs[0]);
+    greatest = pl_ir_maker_of(f, greatest->inputs[0]);
   if (greatest == NULL || !is(greatest, "maximum")) return false;
   if (!narrow || cast == NULL || !is(cast, "cast")) return true;
   made->cast = cast;
@@ -143,7 +139,7 @@ static bool is_read(const pl_ir_function *backward, const char *path, bool *by_n
   for (int32_t i = 0; backward != NULL && i < backward->n_ops; i++) {
     const pl_ir_op *op = &backward->ops[i];
     for (int32_t k = 0; k < op->n_inputs; k++) {
-      const pl_ir_op *maker = maker_of(backward, op->inputs[k]);
+      const pl_ir_op *maker = pl_ir_maker_of(backward, op->inputs[k]);
       if (maker == NULL || !is(maker, "kept") || strcmp(maker->path, path) != 0) continue;
       any = true;
       all = all && k == 0 && is_norm(backward, op, "rms_norm_backward");

@@ -23,11 +23,6 @@ static const char *path_of(pl_program_writer *to, const char *kind, uint32_t ste
   return made != NULL ? made : kind; /* no memory: the arena says so */
 }
 
-static const char *two(pl_program_writer *to, int64_t height, int64_t width) {
-  const char *made = pl_arena_printf(to->module->arena, "%lldx%lld", (long long)height, (long long)width);
-  return made != NULL ? made : "1";
-}
-
 /* Rows or columns that a window lacks to see all that it should. */
 static int64_t lacking(int64_t in, int64_t out, int64_t size, int64_t stride) {
   int64_t seen = (out - 1) * stride + size;
@@ -40,9 +35,9 @@ static int32_t sliding(pl_program_writer *to, const pl_chain_step *step, pl_ir_a
   int64_t high = lacking(step->in.height, step->out.height, step->filter_height, step->stride);
   int64_t wide = lacking(step->in.width, step->out.width, step->filter_width, step->stride);
   attributes[n++] = pl_ir_names("window", 2, points);
-  attributes[n++] = pl_ir_text("stride", two(to, step->stride, step->stride));
-  attributes[n++] = pl_ir_text("padding", two(to, high / 2, wide / 2));
-  attributes[n++] = pl_ir_text("padding_after", two(to, high - high / 2, wide - wide / 2));
+  attributes[n++] = pl_ir_text("stride", pl_write_pair(to, step->stride, step->stride));
+  attributes[n++] = pl_ir_text("padding", pl_write_pair(to, high / 2, wide / 2));
+  attributes[n++] = pl_ir_text("padding_after", pl_write_pair(to, high - high / 2, wide - wide / 2));
   return n;
 }
 
@@ -63,7 +58,8 @@ static int32_t convolution(pl_program_writer *to, const pl_chain_step *step, uin
 
 static int32_t pool(pl_program_writer *to, const pl_chain_step *step, uint32_t index, int32_t x) {
   bool max = step->kind == PL_STEP_MAX_POOL;
-  pl_ir_attribute attributes[ATTRIBUTES_MAX] = {pl_ir_text("size", two(to, step->filter_height, step->filter_width))};
+  pl_ir_attribute attributes[ATTRIBUTES_MAX] = {
+      pl_ir_text("size", pl_write_pair(to, step->filter_height, step->filter_width))};
   int32_t n = sliding(to, step, attributes, 1);
   return pl_ir_op_infer(to->module, to->function, max ? "max_pool" : "average_pool", path_of(to, "pool", index), 1, &x,
                         n, attributes);

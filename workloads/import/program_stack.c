@@ -1,6 +1,5 @@
 /* Layers of several kinds as programs (workloads/ir/stack.h). The ends are those of transformers, but of pictures; the
  * layers' functions are named by what they hold: @state_space_layer, @attention_mlp_layer ... */
-#include <string.h>
 
 #include "workloads/import/program_write.h"
 #include "workloads/ir/stack.h"
@@ -9,11 +8,6 @@
 
 static void set_extent(pl_program_writer *to, char letter, int64_t extent) {
   to->extent[letter - 'a'] = extent;
-}
-
-static const char *pair(pl_program_writer *to, int64_t high, int64_t wide) {
-  const char *text = pl_arena_printf(to->module->arena, "%lldx%lld", (long long)high, (long long)wide);
-  return text != NULL ? text : "1"; /* no memory: the arena says so */
 }
 
 /* A convolution whose windows touch: [b,h,y,x]. */
@@ -27,9 +21,9 @@ static int32_t patches(pl_program_writer *to, const pl_stack *stack) {
   pl_ir_type type = pl_write_type(to, to->options->element, "bcyx");
   int32_t pictures = pl_ir_op_typed(to->module, to->function, "input", "pictures", "pictures", 0, NULL, &type, 0, NULL);
   const int32_t inputs[] = {pictures, pl_write_param(to, "patches.weight", "hcij")};
-  const pl_ir_attribute attributes[] = {pl_ir_names("over", 1, &over), pl_ir_names("window", 2, points),
-                                        pl_ir_names("kernel", 2, kernel),
-                                        pl_ir_text("stride", pair(to, stack->patch_height, stack->patch_width))};
+  const pl_ir_attribute attributes[] = {
+      pl_ir_names("over", 1, &over), pl_ir_names("window", 2, points), pl_ir_names("kernel", 2, kernel),
+      pl_ir_text("stride", pl_write_pair(to, stack->patch_height, stack->patch_width))};
   int32_t y = pl_ir_op_infer(to->module, to->function, "convolution", "patches", 2, inputs, 4, attributes);
   return pl_write_bias(to, "patches.bias", y, "h");
 }

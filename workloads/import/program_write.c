@@ -62,6 +62,11 @@ static int32_t typed(pl_program_writer *to, const char *row, const char *name, c
   return pl_ir_op_typed(to->module, to->function, row, name, path, 0, NULL, &type, n_attributes, attributes);
 }
 
+const char *pl_write_pair(const pl_program_writer *to, int64_t high, int64_t wide) {
+  const char *text = pl_arena_printf(to->module->arena, "%lldx%lld", (long long)high, (long long)wide);
+  return text != NULL ? text : "1";
+}
+
 int32_t pl_write_param(pl_program_writer *to, const char *path, const char *dims) {
   return typed(to, "param", path, path, pl_write_type(to, to->options->element, dims), 0, NULL);
 }

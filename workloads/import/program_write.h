@@ -37,6 +37,8 @@ int32_t pl_write_argument(pl_program_writer *to, const char *name, const char *d
 void pl_write_result(pl_program_writer *to, int32_t value);
 
 pl_ir_type pl_write_type(const pl_program_writer *to, pl_ir_element element, const char *dims);
+/* "HIGHxWIDE"; the arena knows where there is no memory. */
+const char *pl_write_pair(const pl_program_writer *to, int64_t high, int64_t wide);
 int32_t pl_write_param(pl_program_writer *to, const char *path, const char *dims);
 /* Integers of this microbatch, from 0 to less than `below`. */
 int32_t pl_write_input(pl_program_writer *to, const char *name, const char *dims, int64_t below);

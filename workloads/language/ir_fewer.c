@@ -1,20 +1,11 @@
 /* See workloads/language/ir_fewer.h. */
 #include "workloads/language/ir_fewer.h"
 
-#include <string.h>
-
 #include "workloads/language/ir_table.h"
-
-static bool is_at(const pl_ir_module *module, const pl_ir_fewer *fewer, uint32_t device) {
-  for (int32_t axis = 0; axis < module->mesh.n_axes; axis++)
-    if (fewer->at[axis] != PL_IR_NONE && fewer->at[axis] != pl_ir_mesh_coordinate(&module->mesh, device, axis))
-      return false;
-  return true;
-}
 
 int32_t pl_ir_microbatches_of(const pl_ir_module *module, uint32_t device) {
   for (int32_t i = 0; i < module->n_fewer; i++)
-    if (is_at(module, &module->fewer[i], device)) return module->fewer[i].n_microbatches;
+    if (pl_ir_mesh_is_at(&module->mesh, module->fewer[i].at, device)) return module->fewer[i].n_microbatches;
   return module->n_microbatches;
 }
 

@@ -267,11 +267,21 @@ const char *pl_ir_text_of(const pl_ir_op *op, const char *name) {
 
 /* ---- devices ---- */
 
-bool pl_ir_class_has(const pl_ir_module *module, const pl_ir_class *class, uint32_t device) {
-  for (int32_t axis = 0; axis < module->mesh.n_axes; axis++)
-    if (class->at[axis] != PL_IR_NONE && class->at[axis] != pl_ir_mesh_coordinate(&module->mesh, device, axis))
-      return false;
+bool pl_ir_mesh_is_at(const pl_ir_mesh *mesh, const int32_t *at, uint32_t device) {
+  for (int32_t axis = 0; axis < mesh->n_axes; axis++)
+    if (at[axis] != PL_IR_NONE && at[axis] != pl_ir_mesh_coordinate(mesh, device, axis)) return false;
   return true;
+}
+
+bool pl_ir_class_has(const pl_ir_module *module, const pl_ir_class *class, uint32_t device) {
+  return pl_ir_mesh_is_at(&module->mesh, class->at, device);
+}
+
+bool pl_ir_module_joins_steps(const pl_ir_module *module) {
+  for (int32_t c = 0; c < module->n_classes; c++)
+    for (int32_t s = 0; s < module->classes[c].n_steps; s++)
+      if (module->classes[c].steps[s].joined) return true;
+  return false;
 }
 
 bool pl_ir_op_joins(const pl_ir_mesh *mesh, const pl_ir_op *op, uint32_t device, uint32_t other) {

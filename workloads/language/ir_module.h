@@ -222,12 +222,21 @@ double pl_ir_real_of(const pl_ir_op *op, const char *name, double otherwise);
 const char *pl_ir_text_of(const pl_ir_op *op, const char *name);
 bool pl_ir_op_has_name(const pl_ir_op *op, const char *attribute, pl_ir_name name);
 
+/* The op that makes a value; NULL: it is handed in. */
+static inline const pl_ir_op *pl_ir_maker_of(const pl_ir_function *f, int32_t value) {
+  return f->values[value].op != PL_IR_NONE ? &f->ops[f->values[value].op] : NULL;
+}
+
 /* ---- devices ---- */
+/* Whether a device is at these coordinates; PL_IR_NONE: all along that axis. */
+bool pl_ir_mesh_is_at(const pl_ir_mesh *mesh, const int32_t *at, uint32_t device);
 /* Whether a device of the mesh is in the class's part of it. */
 bool pl_ir_class_has(const pl_ir_module *module, const pl_ir_class *class, uint32_t device);
 /* The device of class `of` that a device of another class sends to and receives from: it has the same coordinates, but
  * for those that `of` has alone. */
 uint32_t pl_ir_class_partner(const pl_ir_module *module, const pl_ir_class *of, uint32_t device);
+/* Whether steps of some class run beside each other. */
+bool pl_ir_module_joins_steps(const pl_ir_module *module);
 /* How many devices of the mesh some class has. */
 uint32_t pl_ir_module_devices(const pl_ir_module *module);
 /* Per device of the mesh that of the platform; PL_IR_NOWHERE: no class has it. NULL: no memory. */

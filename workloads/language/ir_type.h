@@ -106,6 +106,11 @@ static inline int32_t pl_ir_type_find(const pl_ir_type *type, pl_ir_name name) {
     if (type->dims[i].name.text[0] == name.text[0] && pl_ir_name_equal(type->dims[i].name, name)) return i;
   return -1;
 }
+/* The extent of a dimension; 1: it has none of this name. */
+static inline int64_t pl_ir_type_extent(const pl_ir_type *type, const char *dim) {
+  int32_t at = pl_ir_type_find(type, pl_ir_name_of(dim));
+  return at >= 0 ? type->dims[at].extent : 1;
+}
 bool pl_ir_type_equal(const pl_ir_type *a, const pl_ir_type *b);
 /* The same element, names and extents, in the same order, wherever they lie. */
 bool pl_ir_type_same_shape(const pl_ir_type *a, const pl_ir_type *b);

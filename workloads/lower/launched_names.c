@@ -122,11 +122,6 @@ static const char *exchange_name(const pl_launching *own, const pl_ir_op *op) {
 
 /* ---- pictures ---- */
 
-static int64_t taps(const pl_ir_type *weight, const char *dim) {
-  int32_t at = pl_ir_type_find(weight, pl_ir_name_of(dim));
-  return at >= 0 ? weight->dims[at].extent : 1;
-}
-
 /* The usual filters have names of their own; NULL: no convolution. */
 static const pl_kernel_names *convolution_names(const pl_ir_launched_ops *of) {
   static const struct {
@@ -143,7 +138,8 @@ static const pl_kernel_names *convolution_names(const pl_ir_launched_ops *of) {
     bool weights = is(op, "convolution_backward_weights");
     const pl_ir_type *weight = &of->f->values[weights ? op->first_output : op->inputs[1]].type;
     for (size_t k = 0; k < sizeof known / sizeof known[0]; k++)
-      if (known[k].height == taps(weight, "i") && known[k].width == taps(weight, "j")) return &known[k].names;
+      if (known[k].height == pl_ir_type_extent(weight, "i") && known[k].width == pl_ir_type_extent(weight, "j"))
+        return &known[k].names;
     return &other;
   }
   return NULL;

@@ -1,8 +1,6 @@
 /* See workloads/memory/outlook.h. */
 #include "workloads/memory/outlook.h"
 
-#include <string.h>
-
 #include "workloads/fuse/kernel_wider.h"
 #include "workloads/fuse/reading.h"
 #include "workloads/language/ir_place.h"
@@ -95,15 +93,11 @@ static bool only_copies(const looking *own, const pl_ir_function *f, const pl_ir
   return true;
 }
 
-static const pl_ir_op *maker_of(const pl_ir_function *f, int32_t value) {
-  return f->values[value].op != PL_IR_NONE ? &f->ops[f->values[value].op] : NULL;
-}
-
 /* Parameters that were gathered, and copies of them. */
 static bool is_gathered(const looking *own, const pl_ir_function *f, int32_t value) {
-  const pl_ir_op *op = maker_of(f, value);
+  const pl_ir_op *op = pl_ir_maker_of(f, value);
   if (op == NULL || op->n_inputs == 0) return false;
-  const pl_ir_op *before = maker_of(f, op->inputs[0]);
+  const pl_ir_op *before = pl_ir_maker_of(f, op->inputs[0]);
   if (is(op, "all_gather")) return before != NULL && is(before, "param");
   return only_copies(own, f, op) && is_gathered(own, f, op->inputs[0]);
 }
@@ -147,11 +141,11 @@ static bool is_added(const looking *own, const pl_ir_function *f, int32_t value)
 
 /* A gradient on its way to its reduction: its copies, and where they are of all of a function, what they are of. */
 static void leave_path(const looking *own, const pl_ir_function *f, int32_t value, pl_outlook *look) {
-  const pl_ir_op *op = maker_of(f, value);
+  const pl_ir_op *op = pl_ir_maker_of(f, value);
   bool whole = own->framework->gradients.gradient_path != PL_GRADIENTS_ADDED;
   look->bytes[value] = 0;
   for (int32_t i = 0; op != NULL && only_copies(own, f, op) && i < op->n_inputs; i++) {
-    const pl_ir_op *before = maker_of(f, op->inputs[i]);
+    const pl_ir_op *before = pl_ir_maker_of(f, op->inputs[i]);
     if (whole || (before != NULL && only_copies(own, f, before))) leave_path(own, f, op->inputs[i], look);
   }
 }

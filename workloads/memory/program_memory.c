@@ -186,13 +186,6 @@ static bool run_steps(pl_pass_walk *own, const pl_ir_class *class) {
   return true;
 }
 
-static bool joins_steps(const pl_ir_module *module) {
-  for (int32_t c = 0; c < module->n_classes; c++)
-    for (int32_t s = 0; s < module->classes[c].n_steps; s++)
-      if (module->classes[c].steps[s].joined) return true;
-  return false;
-}
-
 /* What ZeRO shards, as parts show it. */
 static int32_t zero_of(const pl_pass_walk *own) {
   const double least = 0.999; /* vectors may be whole */
@@ -413,7 +406,7 @@ static pl_code take(const pl_cluster *cluster, const pl_ir_module *module, const
                       .recurrence = recurrence,
                       .framework = pl_framework_or_ideal(framework),
                       .dtype = job.dtype,
-                      .joins = joins_steps(module),
+                      .joins = pl_ir_module_joins_steps(module),
                       .routing = pl_ir_routing_of(module),
                       .state = pl_training_state_of(&job, 1),
                       .arena = &scratch};

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "core/base/hash_index.h"
+#include "core/base/words.h"
 
 /* Of a segment, the parts that are calls of one op: layers alike make them many. */
 typedef struct segment_op {
@@ -35,15 +36,11 @@ typedef struct explaining {
 
 /* ---- the list of ops ---- */
 
-static bool same_text(const char *a, const char *b) {
-  return a == b || (a != NULL && b != NULL && strcmp(a, b) == 0);
-}
-
 /* Communication is told by what it does and what it is called, not by the op of the block, so that a collective inside
  * a fused pass and the same one outside are one. */
 static bool same_op(const pl_explained_op *a, const pl_explained_op *b) {
   return a->op == b->op && a->block == b->block && a->family == b->family && a->family_op == b->family_op &&
-         a->category == b->category && same_text(a->name, b->name);
+         a->category == b->category && pl_texts_equal(a->name, b->name);
 }
 
 static uint64_t hash_op(const pl_explained_op *op) {

@@ -22,10 +22,6 @@ typedef struct recording {
   uint32_t n_apart; /* dependencies between ranks that no message carries */
 } recording;
 
-static int64_t ns_of(pl_ticks ticks) {
-  return (int64_t)(((__extension__(__int128) ticks * 1000000000) + ((pl_ticks)1 << 39)) >> 40);
-}
-
 static uint32_t name_of(const recording *own, const char *text) {
   return pl_trace_name(own->trace, text, strlen(text));
 }
@@ -129,9 +125,9 @@ static bool add_ops(recording *own, uint32_t device, uint32_t step) {
       uint32_t stream = graph->task_streams[task->first_stream + m];
       if (graph->streams[stream].device != device) continue;
       uint32_t name = name_of(own, label_of(own, t));
-      int64_t start_ns = ns_of(own->run->result->start[t]);
+      int64_t start_ns = pl_ticks_to_ns(own->run->result->start[t]);
       if (name == PL_NONE) return false;
-      pl_trace_op op = pl_trace_op_of(start_ns, ns_of(own->run->result->finish[t]) - start_ns, name,
+      pl_trace_op op = pl_trace_op_of(start_ns, pl_ticks_to_ns(own->run->result->finish[t]) - start_ns, name,
                                       own->stream[stream], PL_NONE, step, PL_TRACE_COMPUTE);
       if (task->n_streams > 1 && communication_of(own, t) != NULL && !add_message(own, t, m, name, &op)) return false;
       uint32_t added = pl_trace_add_op(own->trace, op);
@@ -202,7 +198,7 @@ static pl_code add_rank(recording *own, uint32_t number, pl_error *error) {
                         .first_op = trace->n_ops,
                         .first_step = step,
                         .world_size = pl_strategy_n_ranks(own->run->strategy)};
-  pl_trace_step whole = {index, 0, 0, ns_of(own->run->result->makespan)};
+  pl_trace_step whole = {index, 0, 0, pl_ticks_to_ns(own->run->result->makespan)};
   if (rank.host == PL_NONE || rank.file == PL_NONE || pl_trace_add_rank(trace, rank) == PL_NONE ||
       pl_trace_add_step(trace, whole) == PL_NONE)
     return pl_fail_memory(error, "a recording");

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "core/base/positive_definite.h"
+#include "core/base/vectors.h"
 
 const double pl_remains_scales[PL_REMAINS_SCALES] = {1 / 3.0, 1, 3};
 
@@ -34,13 +35,6 @@ pl_code pl_remains_prepare(pl_site_remains *remains, pl_arena *arena, pl_error *
   return PL_OK;
 }
 
-static double product(const double *a, const double *b, uint32_t n) {
-  double sum = 0;
-  for (uint32_t i = 0; i < n; i++)
-    sum += a[i] * b[i];
-  return sum;
-}
-
 pl_remaining pl_remaining_at(const pl_site_remains *remains, const pl_configuration *at) {
   pl_remaining found = {.mean = 0};
   if (remains == NULL) return found;
@@ -55,10 +49,10 @@ pl_remaining pl_remaining_at(const pl_site_remains *remains, const pl_configurat
     }
   }
   pl_cholesky_solve(remains->factor, (int)n, k, w);
-  found.mean = product(w, remains->mean, n);
-  found.variance = pl_remains_variance(remains) * fmax(0, 1 - product(w, k, n));
+  found.mean = pl_dot(w, remains->mean, n);
+  found.variance = pl_remains_variance(remains) * fmax(0, 1 - pl_dot(w, k, n));
   for (uint32_t i = 0; i < n; i++) {
-    found.variance += w[i] * product(w, remains->covariance + (size_t)i * n, n);
+    found.variance += w[i] * pl_dot(w, remains->covariance + (size_t)i * n, n);
     for (int figure = 0; figure < PL_SITE_COUNT; figure++)
       found.figures[figure] += w[i] * remains->figures[i * PL_SITE_COUNT + (uint32_t)figure];
   }

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "core/base/digest.h"
+#include "core/base/order.h"
 
 enum { ITERATIONS = 40, LEAST_FAMILY = 3 };
 
@@ -236,13 +237,8 @@ static void add_row(equations *own, const sparse_row *row, double value, double 
   }
 }
 
-static int by_double(const void *a_, const void *b_) {
-  double a = *(const double *)a_, b = *(const double *)b_;
-  return (a > b) - (a < b);
-}
-
 static double median(double *values, uint32_t n) {
-  qsort(values, n, sizeof *values, by_double);
+  qsort(values, n, sizeof *values, pl_by_double);
   return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
 }
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/order.h"
 #include "workloads/trace/clock_equations.h"
 
 /* ---- hosts ---- */
@@ -73,11 +74,6 @@ static void set_middle(const pl_trace *trace, pl_trace_clocks *clocks) {
 
 /* ---- first estimates ---- */
 
-static int by_value(const void *a_, const void *b_) {
-  int64_t a = *(const int64_t *)a_, b = *(const int64_t *)b_;
-  return (a > b) - (a < b);
-}
-
 bool pl_trace_ends_together(const pl_trace *trace, const pl_trace_meetings *meetings, uint32_t m) {
   const pl_trace_meeting *meeting = &meetings->meetings[m];
   if (meeting->is_transfer) return false;
@@ -122,7 +118,7 @@ static bool tie(const pl_trace *trace, const pl_trace_meetings *meetings, pl_tra
     consult(trace, meetings, clocks, m, host, &guess);
   int64_t offset;
   if (guess.n_ends > 0) {
-    qsort(guess.ends, guess.n_ends, sizeof *guess.ends, by_value);
+    qsort(guess.ends, guess.n_ends, sizeof *guess.ends, pl_by_int64);
     offset = guess.ends[guess.n_ends / 2];
   } else if (guess.least != INT64_MIN && guess.most != INT64_MAX) {
     offset = guess.least / 2 + guess.most / 2;

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/base/order.h"
+
 /* An op, and what it has in common with its counterparts on other ranks. */
 typedef struct placed {
   int64_t step, start_ns;
@@ -84,16 +86,11 @@ static void count_places(placed *all, uint32_t n) {
   qsort(all, n, sizeof *all, by_place);
 }
 
-static int by_ticks(const void *a_, const void *b_) {
-  pl_ticks a = *(const pl_ticks *)a_, b = *(const pl_ticks *)b_;
-  return (a > b) - (a < b);
-}
-
 static pl_ticks median_of(const pl_trace_replay *replay, const placed *all, uint32_t n, const uint32_t *task,
                           pl_ticks *scratch) {
   for (uint32_t k = 0; k < n; k++)
     scratch[k] = replay->ticks[task[all[k].op]];
-  qsort(scratch, n, sizeof *scratch, by_ticks);
+  qsort(scratch, n, sizeof *scratch, pl_by_int64);
   return scratch[(n - 1) / 2];
 }
 

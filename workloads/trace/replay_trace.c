@@ -18,10 +18,6 @@ static uint32_t name_of(recording *own, uint32_t name) {
   return own->name[name];
 }
 
-static int64_t ns_of(pl_ticks ticks) {
-  return (int64_t)(((__extension__(__int128) ticks * 1000000000) + ((pl_ticks)1 << 39)) >> 40);
-}
-
 static uint32_t message_of(recording *own, uint32_t index) {
   pl_trace_message message = own->from->messages[index];
   if (message.tag != PL_NONE && (message.tag = name_of(own, message.tag)) == PL_NONE) return PL_NONE;
@@ -54,8 +50,8 @@ static bool add_ops(recording *own, const pl_trace_rank *rank, uint32_t step, co
     op.name = name & PL_TRACE_MOST_NAMES;
     op.stream = stream;
     op.step = step;
-    op.start_ns = ns_of(finish[own->replay->gate[k]]);
-    op.duration_ns = ns_of(finish[own->replay->body[k]]) - op.start_ns;
+    op.start_ns = pl_ticks_to_ns(finish[own->replay->gate[k]]);
+    op.duration_ns = pl_ticks_to_ns(finish[own->replay->body[k]]) - op.start_ns;
     if (op.start_ns + op.duration_ns > *end_ns) *end_ns = op.start_ns + op.duration_ns;
     if (op.message != PL_NONE && (op.message = message_of(own, op.message)) == PL_NONE) return false;
     own->op[k] = pl_trace_add_op(own->to, op);

@@ -8,6 +8,7 @@
 
 #include "core/base/digest.h"
 #include "core/base/growing.h"
+#include "core/base/order.h"
 #include "core/base/permutation.h"
 
 const char *const pl_trace_op_kind_names[] = {"compute", "copy", "collective", "send", "receive", "call", "wait", NULL};
@@ -15,6 +16,12 @@ const char *const pl_trace_stream_kind_names[] = {"host", "device", "network", N
 const char *const pl_trace_message_kind_names[] = {
     "all-reduce", "reduce-scatter", "all-gather", "broadcast", "all-to-all",
     "reduce",     "barrier",        "collective", "send",      NULL};
+
+int pl_trace_step_by_start(const void *left, const void *right) {
+  const pl_trace_step *a = left, *b = right;
+  if (a->start_ns != b->start_ns) return a->start_ns < b->start_ns ? -1 : 1;
+  return (a->number > b->number) - (a->number < b->number);
+}
 
 void pl_trace_init(pl_trace *trace) {
   *trace = (pl_trace){.n_names = 0};
@@ -81,18 +88,13 @@ uint32_t pl_trace_add_message(pl_trace *trace, pl_trace_message message) {
   return ADD(trace, MESSAGES, messages, message);
 }
 
-static int by_number(const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
 uint32_t pl_trace_add_group(pl_trace *trace, uint32_t name, const int64_t *members, uint32_t n_members) {
   uint32_t first = trace->n_members;
   if (!pl_grow(&trace->members, first, n_members, &trace->room[MEMBERS], sizeof *members)) return PL_NONE;
   int64_t *own = n_members > 0 ? trace->members + first : NULL;
   if (n_members > 0) {
     memcpy(own, members, n_members * sizeof *members);
-    qsort(own, n_members, sizeof *own, by_number);
+    qsort(own, n_members, sizeof *own, pl_by_int64);
   }
   for (uint32_t g = 0; g < trace->n_groups; g++) {
     const pl_trace_group *group = &trace->groups[g];

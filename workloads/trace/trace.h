@@ -105,6 +105,9 @@ typedef struct pl_trace_step {
   int64_t start_ns, duration_ns;
 } pl_trace_step;
 
+/* By start, then by number; for qsort. */
+int pl_trace_step_by_start(const void *left, const void *right);
+
 typedef struct pl_trace_rank {
   int64_t number;   /* of the job, from 0 */
   int64_t epoch_ns; /* the rank's clock at its earliest start */

@@ -76,16 +76,11 @@ void pl_trace_fits_add(const pl_trace_replay *replay, pl_trace_fits *fits) {
 
 /* ---- scales ---- */
 
-static pl_ticks times(pl_ticks ticks, double factor) {
-  double scaled = (double)ticks * factor;
-  return scaled >= (double)PL_TICKS_MAX ? PL_TICKS_MAX : (pl_ticks)llrint(scaled);
-}
-
 static pl_ticks on_link(const pl_trace_replay *replay, const pl_trace_fits *fits, uint32_t task, pl_ticks ticks,
                         double factor) {
   const pl_trace_fit *fit = pl_trace_fits_find(fits, message_of(replay, task)->kind, members_of(replay, task));
   pl_ticks latency = fit != NULL && fit->line.is_line ? pl_ticks_from_s(fit->line.latency_s) : 0;
-  return ticks <= latency ? ticks : pl_ticks_sum(latency, times(ticks - latency, 1 / factor));
+  return ticks <= latency ? ticks : pl_ticks_sum(latency, pl_ticks_scaled(ticks - latency, 1 / factor));
 }
 
 static pl_ticks scaled(const pl_trace_replay *replay, const pl_trace_fits *fits, const pl_trace_scale *scale,
@@ -100,12 +95,13 @@ static pl_ticks scaled(const pl_trace_replay *replay, const pl_trace_fits *fits,
   case PL_TRACE_SCALE_HOST: {
     bool works =
         replay->role[task] == PL_TRACE_GATE || (replay->role[task] == PL_TRACE_BODY && op->kind == PL_TRACE_CALL);
-    return host && works ? times(ticks, scale->factor) : ticks;
+    return host && works ? pl_ticks_scaled(ticks, scale->factor) : ticks;
   }
   default:
     if (replay->role[task] != PL_TRACE_BODY && replay->role[task] != PL_TRACE_JOIN) return ticks;
     if (op->kind == PL_TRACE_COLLECTIVE && replay->role[task] == PL_TRACE_BODY) return ticks; /* it only leaves */
-    return fnmatch(scale->pattern, replay->trace->names[op->name], 0) == 0 ? times(ticks, scale->factor) : ticks;
+    return fnmatch(scale->pattern, replay->trace->names[op->name], 0) == 0 ? pl_ticks_scaled(ticks, scale->factor)
+                                                                           : ticks;
   }
 }
 
