@@ -48,6 +48,7 @@ void pl_account_look_from(pl_account *account, uint32_t task);
 /* What is looked at for the sake of a copied task must be copied with it. */
 static inline void pl_account_look_at(const pl_account *account, uint32_t task) {
   pl_drift *drift = account->engine->drift;
+  PL_DEBUG_ASSERT(account->copied == PL_NONE || drift != NULL);
   if (account->copied != PL_NONE && (task == PL_NONE || !pl_drift_together(drift, account->copied, task)))
     drift->lost = true;
 }

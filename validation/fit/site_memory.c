@@ -7,7 +7,8 @@
 #include "validation/statistics/statistics.h"
 
 enum { ROUNDS = 30, DRAWS = 40, LEAST = 6, LEFT = 3 };
-static const double MEDIAN_OF_GAUSSIAN = 0.6745, DEGREES_LEAST = 0.5, DEGREES_MOST = 32;
+static const double MEDIAN_OF_GAUSSIAN = 0.6745;
+enum { DEGREES_MOST = 32 };
 
 /* ---- before any peak ---- */
 
@@ -21,14 +22,15 @@ static double log_fisher(double x, double n, double degrees) {
 
 /* sds[n] of the sites that have counts[n] > 1 peaks. */
 static double find_degrees(const double *sds, const double *counts, uint32_t n, double usual) {
-  double best = DEGREES_LEAST, most = -INFINITY;
-  for (double degrees = DEGREES_LEAST; degrees <= DEGREES_MOST; degrees *= 2) {
+  static const double tried[] = {0.5, 1, 2, 4, 8, 16, DEGREES_MOST};
+  double best = tried[0], most = -INFINITY;
+  for (size_t t = 0; t < sizeof tried / sizeof tried[0]; t++) {
     double sum = 0;
     for (uint32_t i = 0; i < n; i++)
-      sum += log_fisher(sds[i] * sds[i] / (usual * usual), counts[i], degrees);
+      sum += log_fisher(sds[i] * sds[i] / (usual * usual), counts[i], tried[t]);
     if (sum <= most) continue;
     most = sum;
-    best = degrees;
+    best = tried[t];
   }
   return best;
 }

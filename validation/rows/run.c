@@ -369,8 +369,8 @@ static pl_code simulate_piece(void *context, uint32_t index, pl_error *error) {
   pl_error why = PL_ERROR_INIT;
   pl_code code = load(&r, some[0], index, &platform, &why);
   if (code == PL_OK) {
-    code = load_row_collectives(&r, some[0], &profile);
-    if (code == PL_OK) code = simulate_on(&r, pl_platform_cluster(platform), some, p->n, own);
+    if (load_row_collectives(&r, some[0], &profile) == PL_OK) /* else, and after it, `error` says what it was */
+      simulate_on(&r, pl_platform_cluster(platform), some, p->n, own);
     pl_platform_destroy(platform);
   } else {
     refuse_platform(&r, some, p->n, code, &why);
