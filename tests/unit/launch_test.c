@@ -103,6 +103,31 @@ static void degrees_must_divide_the_gpus(void **state) {
   assert_non_null(strstr(error.message, "multiple of 3 GPUs is needed, and the platform has 16"));
 }
 
+/* What a script exports and no setting says; what it unsets or does not reach is not said. */
+static void a_debugging_environment_is_told_of(void **state) {
+  (void)state;
+  static const struct {
+    const char *line;
+    bool told;
+  } lines[] = {{"export TORCH_DISTRIBUTED_DEBUG=DETAIL\n", true},
+               {"LEVEL=DETAIL\nexport TORCH_DISTRIBUTED_DEBUG=$LEVEL\n", true},
+               {"export TORCH_DISTRIBUTED_DEBUG=INFO\n", false},
+               {"# export TORCH_DISTRIBUTED_DEBUG=DETAIL\n", false},
+               {"export TORCH_DISTRIBUTED_DEBUG=DETAIL\nexport TORCH_DISTRIBUTED_DEBUG=\n", false}};
+  for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+    char text[512];
+    snprintf(text, sizeof text,
+             "%spython x.py --num-layers 4 --hidden-size 64 --num-attention-heads 4 --seq-length 8 "
+             "--micro-batch-size 1\n",
+             lines[i].line);
+    pl_launch launch = parse("t.sh", text);
+    bool told = false;
+    for (uint32_t a = 0; a < launch.n_assumed; a++)
+      told = told || strstr(launch.assumed[a], "TORCH_DISTRIBUTED_DEBUG=DETAIL") != NULL;
+    if (told != lines[i].told || is_unknown(&launch, "env_TORCH_DISTRIBUTED_DEBUG")) fail_msg("%s", lines[i].line);
+  }
+}
+
 static void no_script_is_too_wild(void **state) {
   (void)state;
   static const char *const wild[] = {"((((",
@@ -239,6 +264,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(a_script_is_read_without_being_run),
                                      cmocka_unit_test(a_setting_says_where_it_stands),
                                      cmocka_unit_test(degrees_must_divide_the_gpus),
+                                     cmocka_unit_test(a_debugging_environment_is_told_of),
                                      cmocka_unit_test(no_script_is_too_wild),
                                      cmocka_unit_test(torchtitan_is_read),
                                      cmocka_unit_test(toml_errors_have_a_line),

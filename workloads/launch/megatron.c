@@ -311,6 +311,19 @@ static pl_code take_gpus(pl_launch *launch, pl_error *error) {
   return PL_OK;
 }
 
+/* PyTorch's ProcessGroupWrapper (workloads/framework/framework.h, collective_rank_s); what it takes depends on hosts.
+ */
+static pl_code take_environment(pl_launch *launch, pl_error *error) {
+  static const char key[] = "env_TORCH_DISTRIBUTED_DEBUG";
+  const pl_setting *debug = pl_settings_take(&launch->settings, key);
+  if (debug == NULL || strcmp(debug->value, "DETAIL") != 0) return PL_OK;
+  pl_settings_set_aside(&launch->settings, key);
+  return pl_launch_assume(
+      launch, error,
+      "no TORCH_DISTRIBUTED_DEBUG=DETAIL, with which ranks compare every collective before they "
+      "call it: 0.3 ms per rank of its group were measured (collective_rank of a framework's host)");
+}
+
 /* ---- the strategy ---- */
 
 static pl_code take_recompute(pl_launch *launch, pl_error *error) {
@@ -431,6 +444,7 @@ pl_code pl_launch_megatron_take(pl_launch *launch, pl_error *error) {
   PL_TRY(take_types(launch, error));
   PL_TRY(take_strategy(launch, error));
   PL_TRY(take_gpus(launch, error));
+  PL_TRY(take_environment(launch, error));
   bool offloads = false;
   pl_settings_flag(&launch->settings, "optimizer_cpu_offload", &offloads);
   if (offloads)

@@ -470,6 +470,16 @@ static pl_code read_batch(script *own, pl_settings *settings) {
   return PL_OK;
 }
 
+/* What the script exports that slows training down: keys env_NAME. */
+static pl_code read_environment(script *own, pl_settings *settings) {
+  static const char name[] = "TORCH_DISTRIBUTED_DEBUG", key[] = "env_TORCH_DISTRIBUTED_DEBUG";
+  const char *value = pl_shell_value(&own->shell, name, sizeof name - 1);
+  if (value[0] == '\0') return PL_OK;
+  int line = line_of(own, name, sizeof name - 1, UINT32_MAX, own->found_line);
+  return pl_settings_add(settings, (pl_setting){.key = key, .value = value, .path = own->shell.path, .line = line},
+                         own->shell.error);
+}
+
 pl_code pl_launch_shell_read(const char *path, const char *text, const char *const *marks, pl_settings *settings,
                              pl_error *error) {
   script *own = PL_TAKE(settings->arena, script, 1);
@@ -489,5 +499,6 @@ pl_code pl_launch_shell_read(const char *path, const char *text, const char *con
                    "the training?",
                    path, marks[0]);
   PL_TRY(read_batch(own, settings));
+  PL_TRY(read_environment(own, settings));
   return read_arguments(own, settings);
 }

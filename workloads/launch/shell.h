@@ -13,7 +13,8 @@
 
 /* Appends the arguments ("--num-layers 96" is key num_layers, value 96; dashes within become underscores; several
  * values are joined by spaces) of the last command that has one of `marks` (NULL ends them) among its words, and what
- * #SBATCH lines say (sbatch_nodes ...). No such command: PL_BAD_INPUT. `text` ends in a NUL. O(size). */
+ * #SBATCH lines (sbatch_nodes ...) and variables that slow training down say (env_TORCH_DISTRIBUTED_DEBUG). No such
+ * command: PL_BAD_INPUT. `text` ends in a NUL. O(size). */
 pl_code pl_launch_shell_read(const char *path, const char *text, const char *const *marks, pl_settings *settings,
                              pl_error *error);
 
