@@ -31,11 +31,6 @@ static int64_t place_of(const pl_unrolling *own, int32_t chunk, int32_t microbat
   return (int64_t)chunk * own->schedule.n_microbatches + microbatch;
 }
 
-/* Whether hosts wait at sends; streams that take what is ready have no order to wait in. */
-static bool waits_at_sends(const pl_compilation *state, const pl_unrolling *own) {
-  return own->forward_end == NULL && pl_framework_or_ideal(state->program->job->framework)->pipeline.send_wait_s > 0;
-}
-
 static void receive(pl_compilation *state, pl_unrolling *own, bool backward, int32_t chunk, int32_t microbatch) {
   const pl_strategy *strategy = state->program->strategy;
   int32_t from = pl_strategy_chunk_at(strategy, own->stage->stage, chunk) + (backward ? 1 : -1);
@@ -49,7 +44,7 @@ static void receive(pl_compilation *state, pl_unrolling *own, bool backward, int
   uint32_t op = send_op(state, backward, sender, sent);
   pl_meeting meeting = pl_unrolling_arrive(state, own, send_slot(state, backward, sent) + 1, op, PL_CATEGORY_PIPELINE,
                                            state->send_name, microbatch);
-  if (waits_at_sends(state, own)) pl_unrolling_order_after(state, own, meeting.open);
+  if (own->waits) pl_unrolling_order_after(state, own, meeting.open);
   pl_unrolling_wait_for(own, meeting.close);
 }
 
@@ -59,7 +54,7 @@ static void send(pl_compilation *state, pl_unrolling *own, bool backward, int32_
   pl_meeting meeting = pl_unrolling_arrive(state, own, send_slot(state, backward, chunk), op, PL_CATEGORY_PIPELINE,
                                            state->send_name, microbatch);
   pl_unrolling_order_after(state, own, meeting.open); /* after the collective, too, on which a pass may end */
-  if (waits_at_sends(state, own)) pl_unrolling_wait_for(own, meeting.close);
+  if (own->waits) pl_unrolling_wait_for(own, meeting.close);
 }
 
 /* Two neighbours that both sent first would wait for each other for good: the gradient goes out when what the next
@@ -105,11 +100,8 @@ static void end_step(pl_compilation *state, pl_unrolling *own, const pl_schedule
   note_schedule(own, step);
 }
 
-/* `next`: NULL behind the last. */
-static void emit_step(pl_compilation *state, pl_compile_crew *own, const pl_schedule_step *step,
-                      const pl_schedule_step *next) {
-  bool owes = step->kind == PL_STEP_BACKWARD && next != NULL && next->kind == PL_STEP_FORWARD &&
-              waits_at_sends(state, &own->members[0]);
+/* `owes`: what the step would send waits for what the next one receives. */
+static void emit_step(pl_compilation *state, pl_compile_crew *own, const pl_schedule_step *step, bool owes) {
   for (uint32_t member = 0; member < own->n; member++)
     begin_step(state, &own->members[member], step);
   pl_emit_pass(state, own, pl_crew_pass_of(&own->passes, step), step->microbatch);
@@ -204,6 +196,9 @@ static bool prepare(pl_compilation *state, uint32_t index, pl_unrolling *own) {
                         .now = {.chain = PL_NONE, .exchange = PL_NONE, .tokens = PL_NONE},
                         .gathered = PL_NONE,
                         .gathers = PL_TAKE(state->arena, uint32_t, PL_MOST_GATHERS)};
+  /* Streams that take what is ready have no order to wait in. */
+  own->waits = state->options->streams != PL_STREAMS_READY &&
+               pl_framework_or_ideal(program->job->framework)->pipeline.send_wait_s > 0;
   if (state->options->streams == PL_STREAMS_READY) {
     own->forward_end = PL_TAKE(state->arena, uint32_t, vpp * (size_t)own->schedule.n_microbatches);
     own->inputs_end = PL_TAKE(state->arena, uint32_t, vpp * (size_t)own->schedule.n_microbatches);
@@ -273,6 +268,14 @@ static bool hides_exchange(const pl_compile_crew *own, const pl_schedule_step *s
          pl_pieces_exchange_tokens(&pl_crew_pass_of(&own->passes, &beside)->pieces);
 }
 
+/* Whether the backward pass `step`, the i-th, is followed by a forward pass where hosts wait at sends. */
+static bool owes_gradient(const pl_compile_crew *own, const pl_schedule_step *step, int64_t i,
+                          pl_schedule_cursor cursor) {
+  const pl_schedule *schedule = &own->members[0].schedule;
+  if (!own->members[0].waits || step->kind != PL_STEP_BACKWARD || i + 1 == pl_schedule_n_steps(schedule)) return false;
+  return pl_schedule_next(schedule, &cursor).kind == PL_STEP_FORWARD;
+}
+
 /* The tail (pl_compiled) begins with `i` at the latest where the step that `i` begins with, or that is beside it, is
  * the last to make gradients of a chunk's weights. */
 static void find_tail(const pl_schedule_step *step, int64_t i, uint32_t *tail) {
@@ -294,9 +297,7 @@ static bool unroll(pl_compilation *state, uint32_t index, bool *is_unrolled) {
     find_tail(&steps[0], i, tail);
     pl_lane_begin_step(&state->lanes, state->builder);
     if (!hides_exchange(&own, &steps[0], schedule, cursor)) {
-      pl_schedule_cursor after = cursor;
-      if (i + 1 < pl_schedule_n_steps(schedule)) steps[1] = pl_schedule_next(schedule, &after);
-      emit_step(state, &own, &steps[0], i + 1 < pl_schedule_n_steps(schedule) ? &steps[1] : NULL);
+      emit_step(state, &own, &steps[0], owes_gradient(&own, &steps[0], i, cursor));
       continue;
     }
     steps[1] = pl_schedule_next(schedule, &cursor);

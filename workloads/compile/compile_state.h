@@ -32,6 +32,7 @@ typedef struct pl_unrolling {
   uint32_t *gathers;      /* ring of gathers not yet awaited */
   uint32_t first_gather, n_gathers;
   uint32_t last_reduction[2]; /* of experts or across copies: 1; of all else: 0 */
+  bool waits;                 /* at sends, until they have arrived */
   bool owes; /* the gradients of the backward pass before, which wait for what the next pass receives */
   int32_t owed_chunk, owed_microbatch;
   /* Only with ready streams, where program order is not the order on the stream. */
