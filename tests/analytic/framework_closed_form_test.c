@@ -265,6 +265,50 @@ static void collectives_run_beside_products(void **state) {
   assert_true(hidden && exposed);
 }
 
+/* Of a column split's derivative alone: what is gathered again runs beside the product for its input's gradient, which
+ * is scattered beside that for its weight's; without sequence parallelism an all-reduce, twice as long, beside that. */
+static void derivatives_of_splits_run_beside_products(void **state) {
+  (void)state;
+  static const char *const products[] = {"mlp_up_dgrad", "qkv_dgrad", "mlp_up_wgrad", "qkv_wgrad"};
+  const int32_t n = 4;
+  const double port_Bps = 16e9, collective_s = (n - 1.0) / n * 2 * ATTENTION_SEQ * ATTENTION_HIDDEN / port_Bps;
+  for (int exponent = 41; exponent <= 46; exponent++) {
+    attention_job own;
+    attention_job_build(&own, &(attention_shape){.n_layers = LAYERS,
+                                                 .forward_s = forward_s,
+                                                 .backward_s = backward_s,
+                                                 .n_nodes = 1,
+                                                 .gpus_per_node = (uint32_t)n,
+                                                 .port_Bps = port_Bps,
+                                                 .gbs = MICROBATCHES,
+                                                 .tmp = n});
+    own.profile.peak_flops[PL_DTYPE_FP16] = ldexp(1, exponent);
+    pl_block_program layer = attention_job_block(&own, PL_BLOCK_LAYER, n);
+    double scattered_s = 0, summed_s = 0;
+    for (int i = 0; i < 4; i++) {
+      double alone_s = product_s(&own, &layer.backward, products[i]);
+      scattered_s += fmin(collective_s, alone_s);
+      if (i >= 2) summed_s += fmin(2 * collective_s, alone_s);
+    }
+    const double passes = MICROBATCHES * LAYERS;
+    for (int sp = 0; sp <= 1; sp++) {
+      pl_framework framework = pl_framework_ideal;
+      const char *text = sp ? "pp=1,dp=1,tmp=4,mbs=1,sp=1" : "pp=1,dp=1,tmp=4,mbs=1";
+      pl_result_row apart = simulate(&own, &framework, text);
+      framework.pipeline.overlaps_tensor_backward = true;
+      pl_result_row beside = simulate(&own, &framework, text);
+      expect_time("saved", apart.iter_time_s - beside.iter_time_s, passes * (sp ? scattered_s : summed_s), 400);
+      expect_time("computing", beside.compute_s, apart.compute_s, 0);
+      /* where all ten do, these do */
+      framework.pipeline.overlaps_tensor = true;
+      double all_s = simulate(&own, &framework, text).iter_time_s;
+      framework.pipeline.overlaps_tensor_backward = false;
+      if (sp) expect_time("all", all_s, simulate(&own, &framework, text).iter_time_s, 0);
+    }
+    attention_job_release(&own);
+  }
+}
+
 /* Nothing else is in the buffers with one stage, and eight sequences leave activations that the optimizer's step does
  * not come up to. */
 static void expect_buffers(attention_job *own, const pl_framework *framework, int32_t zero, double bytes) {
@@ -420,6 +464,7 @@ int main(void) {
       cmocka_unit_test(kept_for_the_backward_pass),
       cmocka_unit_test(gathers_per_tensor),
       cmocka_unit_test(collectives_run_beside_products),
+      cmocka_unit_test(derivatives_of_splits_run_beside_products),
       cmocka_unit_test(copies_of_gradients),
       cmocka_unit_test(copied_heads),
       cmocka_unit_test(gradients_reduced_whole),

@@ -297,6 +297,7 @@ static void choose_framework(uint64_t seed, const pl_strategy *strategy, pl_job 
   assert_non_null(framework);
   *framework = *random_program_framework((uint32_t)(seed / 2), arena);
   if (seed % 3 == 0) framework->pipeline.overlaps_tensor = framework->pipeline.sends_tokens_per_node = true;
+  if (seed % 3 == 1) framework->pipeline.overlaps_tensor_backward = true;
   framework->pipeline.exchange_multiprocessors = (double)(seed % 5) * 8;
   if (seed % 2 == 0) pl_framework_apply(framework, job);
   if (strategy->cp > 1) job->flash = true;

@@ -40,9 +40,9 @@ static void loss(pl_framework *own) {
   own->kernels.loss = pl_framework_ideal.kernels.loss;
 }
 
-/* Products cut in pieces that are sent meanwhile. */
+/* Products cut in pieces that are sent meanwhile, and what else runs beside products. */
 static void tensor_overlap(pl_framework *own) {
-  own->pipeline.overlaps_tensor = false;
+  own->pipeline.overlaps_tensor = own->pipeline.overlaps_tensor_backward = false;
 }
 
 /* Once to each node, and copied there. */

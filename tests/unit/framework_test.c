@@ -69,6 +69,7 @@ static void test_values(void **state) {
       parse("{\"name\": \"x\", \"kernels\": {\"loss\": \"copies\", \"vocab_multiple\": 64},"
             " \"state\": {\"gradient_dtype\": \"bf16\", \"optimizer\": \"foreach\", \"weights\": \"fp32\"},"
             " \"communication\": {\"bucket\": \"all\", \"reduce_dtype\": \"fp16\", \"overlaps_tensor\": true, "
+            "\"overlaps_tensor_backward\": true, "
             "\"sends_tokens_per_node\": true, \"sends_tokens_fp8\": true, \"exchange_multiprocessors\": 20},"
             " \"host\": {\"launch\": \"10us\", \"window\": \"pass\"},"
             " \"memory\": {\"context\": \"1GiB\", \"fragmentation\": 0.25}}");
@@ -78,7 +79,8 @@ static void test_values(void **state) {
   assert_int_equal(f.update.optimizer, PL_OPTIMIZER_FOREACH);
   assert_int_equal(f.update.weights, PL_WEIGHTS_FP32);
   assert_int_equal(f.gradients.reduce_dtype, PL_DTYPE_FP16);
-  assert_true(f.pipeline.overlaps_tensor && f.pipeline.sends_tokens_per_node && f.pipeline.sends_tokens_fp8);
+  assert_true(f.pipeline.overlaps_tensor && f.pipeline.overlaps_tensor_backward && f.pipeline.sends_tokens_per_node &&
+              f.pipeline.sends_tokens_fp8);
   const pl_device_profile device = {.gemm.multiprocessors = 132}, few = {.gemm.multiprocessors = 16}, unknown = {0};
   assert_true(pl_framework_crowding(&f, &device) == 132.0 / 112 - 1 && pl_framework_crowding(&f, &few) == 15);
   assert_true(pl_framework_crowding(&f, &unknown) == 0 && pl_framework_crowding(NULL, &device) == 0);

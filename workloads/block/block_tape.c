@@ -12,7 +12,7 @@ void pl_tape_init(pl_tape *tape, const pl_block_shard *shard) {
   tape->cp = shard->cp > 1 ? shard->cp : 1;
   tape->model_seq = shard->seq;
   tape->seq = shard->seq / tape->cp;
-  tape->layer = tape->overlaps = tape->writes_for_inputs = false;
+  tape->layer = tape->overlaps = tape->overlaps_split = tape->writes_for_inputs = false;
   tape->n_tensors = tape->n_forward = tape->n_backward = 0;
   tape->input = tape->output = tape->output_gradient = tape->input_gradient = PL_NONE;
   tape->data = tape->tied = PL_NONE;

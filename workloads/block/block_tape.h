@@ -28,6 +28,7 @@ typedef struct pl_tape {
   int64_t model_seq;    /* of the whole sequence */
   bool layer;           /* a transformer layer: what recomputation acts on */
   bool overlaps;        /* its tensor collectives run beside the matrix products next to them */
+  bool overlaps_split;  /* those of column splits' derivatives do (overlaps_tensor_backward) */
   pl_tensor tensors[PL_TAPE_TENSORS];
   pl_op forward[PL_TAPE_FORWARD_OPS];
   pl_op backward[PL_TAPE_BACKWARD_OPS];

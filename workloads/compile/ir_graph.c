@@ -95,6 +95,7 @@ static pl_code begin(pl_ir_graphing *own) {
                                 .routing = own->routing,
                                 .token_bytes = own->token_bytes,
                                 .overlaps_tensor = own->overlaps_tensor,
+                                .overlaps_split = own->overlaps_split,
                                 .is_crowded = own->is_crowded,
                                 .has_pairs = own->has_pairs,
                                 .kernel = own->kernel,
@@ -230,6 +231,7 @@ pl_code pl_ir_graph_maker_take(const pl_cluster *cluster, const pl_ir_module *mo
   /* Not in NVFP4, as of tuples (workloads/lower/block_program.c). */
   own->overlaps_tensor =
       own->framework->pipeline.overlaps_tensor && module->level == PL_IR_KERNELS && narrow != PL_IR_F4;
+  own->overlaps_split = own->framework->pipeline.overlaps_tensor_backward && module->level == PL_IR_KERNELS;
   return PL_OK;
 }
 

@@ -1,15 +1,23 @@
 /* See workloads/compile/ir_graph_state.h: collectives of the tensor group that run beside matrix products, where a
- * framework has them so (overlaps_tensor). As in blocks of tuples (workloads/compile/pieces.h), of dense layers with
- * sequence parallelism: what a collective gathers or scatters is there behind the next product; and of a product whose
- * output is scattered, forward, the collective begins with the product, which hands it on piece by piece.
+ * framework has them so (overlaps_tensor, overlaps_tensor_backward). As in blocks of tuples
+ * (workloads/compile/pieces.h), of dense layers with sequence parallelism: what a collective gathers or scatters is
+ * there behind the next product; and of a product whose output is scattered, forward, the collective begins with the
+ * product, which hands it on piece by piece.
  */
 #include "workloads/compile/ir_graph_state.h"
 #include "workloads/language/ir_again.h"
 #include "workloads/language/ir_layer.h"
 
+static bool is_of_split(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op) {
+  if (!own->overlaps_split || pl_ir_row_at(op->row)->effect != PL_IR_COLLECTIVE) return false;
+  const bool *again = pl_ir_again_take_if_derived(f, own->arena);
+  return again != NULL && pl_ir_is_derived(f) && pl_ir_is_of_split(own->module, f, again, op);
+}
+
 bool pl_ir_graph_runs_beside(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op) {
-  if (!own->overlaps_tensor) return false;
-  if (!pl_ir_op_is(op, "all_gather") && !pl_ir_op_is(op, "reduce_scatter")) return false;
+  if (!own->overlaps_tensor && !own->overlaps_split) return false;
+  bool any = own->overlaps_tensor && (pl_ir_op_is(op, "all_gather") || pl_ir_op_is(op, "reduce_scatter"));
+  if (!any && !is_of_split(own, f, op)) return false;
   const pl_ir_attribute *over = pl_ir_attribute_find(op, "over");
   bool of_tensor_group = over != NULL && over->n_names > 0 && pl_ir_axis_is_of_tensors(over->names[0].text);
   if (!of_tensor_group || pl_ir_has_experts(f)) return false;
@@ -43,7 +51,7 @@ static bool is_beside(const pl_ir_graphing *own, const pl_ir_arrival *value) {
 }
 
 bool pl_ir_graph_is_product(pl_ir_graphing *own, const pl_ir_op *op) {
-  if (!own->overlaps_tensor) return false;
+  if (!own->overlaps_tensor && !own->overlaps_split) return false;
   const pl_ir_price *price = op->n_inputs > 0 ? pl_ir_graph_price(own, op) : NULL;
   return price != NULL && price->computes && price->kernel.kind == PL_OP_GEMM;
 }

@@ -171,6 +171,7 @@ typedef struct pl_ir_graphing {
   const pl_framework *framework;
   pl_ir_routing routing; /* of the module */
   bool overlaps_tensor;  /* collectives of the tensor group run beside products */
+  bool overlaps_split;   /* those of column splits' derivatives do */
   bool has_pairs;        /* steps run beside each other */
   bool is_crowded;       /* exchanges of experts, beside which something computes, take multiprocessors from it */
   double token_bytes;    /* of a number that goes to experts; 0: as its type has it */

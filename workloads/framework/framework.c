@@ -129,6 +129,7 @@ static const switch_row switches[] = {
     {"communication", "bucket", SWITCH_BYTES, AT(gradients.bucket_bytes), all_word, 0},
     {"communication", "bucket_unit", SWITCH_WORD, AT(gradients.bucket_unit), bucket_unit_words, 0},
     {"communication", "overlaps_tensor", SWITCH_FLAG, AT(pipeline.overlaps_tensor), NULL, 0},
+    {"communication", "overlaps_tensor_backward", SWITCH_FLAG, AT(pipeline.overlaps_tensor_backward), NULL, 0},
     {"communication", "sends_tokens_per_node", SWITCH_FLAG, AT(pipeline.sends_tokens_per_node), NULL, 0},
     {"communication", "sends_tokens_fp8", SWITCH_FLAG, AT(pipeline.sends_tokens_fp8), NULL, 0},
     {"communication", "exchange_multiprocessors", SWITCH_NUMBER, AT(pipeline.exchange_multiprocessors), NULL, 0},

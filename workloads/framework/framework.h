@@ -207,7 +207,10 @@ typedef struct pl_framework {
   struct {
     bool overlaps_tensor; /* with sequence parallelism, collectives of dense layers run beside the matrix product that
                              they feed or are fed by, or the next one */
-    bool sends_tokens_per_node; /* to the nodes of their experts once each, and copied there (DeepEP, HybridEP) */
+    bool overlaps_tensor_backward; /* of a column split's derivative: its input is gathered again beside the product for
+                                      its input's gradient, which is scattered or all-reduced beside that for its
+                                      weight's; in dense layers, whatever else runs beside products or not */
+    bool sends_tokens_per_node;    /* to the nodes of their experts once each, and copied there (DeepEP, HybridEP) */
     bool sends_tokens_fp8; /* where products are in fp8: tokens go to their experts, and gradients of answers back to
                               them, in 8 bits; answers and gradients of tokens in 16 */
     double exchange_multiprocessors; /* that the exchange of tokens keeps busy while something computes beside it */

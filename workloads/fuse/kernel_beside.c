@@ -1,6 +1,7 @@
 /* The order of a column-split product's gradients where collectives run beside products (overlaps_tensor of a profile):
- * its input is gathered again beside the product for the input's gradient, which is scattered beside the product for
- * the weight's, in dense layers. It is Megatron's (tensor_parallel/layers.py). See workloads/fuse/kernel_groups.h. */
+ * its input is gathered again beside the product for the input's gradient, which is scattered, or summed up over all
+ * ranks (overlaps_tensor_backward), beside the product for the weight's, in dense layers. It is Megatron's
+ * (tensor_parallel/layers.py). See workloads/fuse/kernel_groups.h. */
 #include <string.h>
 
 #include "workloads/fuse/kernel_groups.h"
@@ -66,6 +67,9 @@ static void order_around(ordering *of, int32_t at) {
 void pl_kernel_order_beside(const pl_kernel_finding *own, int32_t *order, int32_t n) {
   ordering of = {.own = own, .order = order, .n = n};
   if (pl_ir_has_experts(own->read.f)) return;
+  bool sums = own->framework->pipeline.overlaps_tensor_backward;
   for (int32_t i = 0; i < n; i++)
-    if (is_of_tensor_group(&of, order[i], "reduce_scatter")) order_around(&of, i);
+    if (is_of_tensor_group(&of, order[i], "reduce_scatter") ||
+        (sums && is_of_tensor_group(&of, order[i], "all_reduce")))
+      order_around(&of, i);
 }

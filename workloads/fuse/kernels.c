@@ -126,7 +126,8 @@ static bool order_ops(writing *w) {
     if (again) take_apart(w, loop);
   }
   /* Nothing runs beside products in NVFP4 (workloads/lower/block_program.c). */
-  bool beside = w->own.framework->pipeline.overlaps_tensor && w->narrowing.element != PL_IR_F4;
+  bool beside = (w->own.framework->pipeline.overlaps_tensor && w->narrowing.element != PL_IR_F4) ||
+                w->own.framework->pipeline.overlaps_tensor_backward;
   if (beside || w->whole) pl_kernel_order_beside(&w->own, w->order, w->n_order);
   return pl_kernel_order_tokens(&w->own, w->own.framework->pipeline.token_order, w->order, w->n_order, w->scratch);
 }

@@ -73,3 +73,28 @@ bool pl_ir_has_experts(const pl_ir_function *function) {
   }
   return false;
 }
+
+/* Nothing of a pass that is made again reads it, but something does. */
+static bool is_for_gradients(const pl_ir_function *f, const bool *again, int32_t value) {
+  bool read = false;
+  for (int32_t i = f->values[value].op + 1; i < f->n_ops; i++)
+    for (int32_t k = 0; k < f->ops[i].n_inputs; k++) {
+      if (f->ops[i].inputs[k] != value) continue;
+      if (again[i]) return false;
+      read = true;
+    }
+  return read;
+}
+
+bool pl_ir_is_of_split(const pl_ir_module *kernels, const pl_ir_function *f, const bool *again, const pl_ir_op *op) {
+  int32_t maker = op->n_inputs > 0 ? f->values[op->inputs[0]].op : PL_IR_NONE;
+  if (maker == PL_IR_NONE) return false;
+  if (pl_ir_op_is(op, "all_gather"))
+    return (pl_ir_op_is(&f->ops[maker], "kept") || again[maker]) && is_for_gradients(f, again, op->first_output);
+  if (again[op - f->ops] || (!pl_ir_op_is(op, "reduce_scatter") && !pl_ir_op_is(op, "all_reduce"))) return false;
+  const pl_ir_launched_ops of = pl_ir_launched_by(kernels, f, &f->ops[maker]);
+  bool products = !again[maker];
+  for (int32_t i = 0; i < of.n; i++)
+    products = products && (pl_ir_op_is(&of.ops[i], "product") || pl_ir_op_is(&of.ops[i], "add"));
+  return products && pl_ir_op_is(&of.ops[0], "product");
+}

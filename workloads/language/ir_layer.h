@@ -17,4 +17,9 @@ bool pl_ir_is_layer(const pl_ir_module *module, const pl_ir_function *function, 
 /* Of a forward function or one that is derived: it has tokens by expert (dimensions b, h and x). O(values). */
 bool pl_ir_has_experts(const pl_ir_function *function);
 
+/* Of the derivative of a product that is split by columns, in a backward function of kernels, of whose ops `again`
+ * makes a pass again: an all_gather of what was kept or made again, or what takes the partial gradient of the product's
+ * input, as a product has left it, to all ranks or to their parts. */
+bool pl_ir_is_of_split(const pl_ir_module *kernels, const pl_ir_function *f, const bool *again, const pl_ir_op *op);
+
 #endif

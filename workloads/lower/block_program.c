@@ -135,6 +135,7 @@ static pl_code take(const pl_model *model, pl_block_kind kind, const pl_block_sh
   /* Not in NVFP4: Transformer Engine's userbuffers send 16 bits or fp8 (UserBufferQuantizationMode at d0067d0da). */
   tape.overlaps =
       kind == PL_BLOCK_LAYER && shard->sp && shard->tmp > 1 && !shard->fp4 && tape.framework->pipeline.overlaps_tensor;
+  tape.overlaps_split = kind == PL_BLOCK_LAYER && shard->tmp > 1 && tape.framework->pipeline.overlaps_tensor_backward;
   PL_TRY(pl_launch_block(function, &tape, error));
   cut_logits_gradient(&tape, kind);
 

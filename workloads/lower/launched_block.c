@@ -9,6 +9,7 @@
 #include "workloads/fuse/kernel_wider.h"
 #include "workloads/fuse/kernels.h"
 #include "workloads/language/ir_again.h"
+#include "workloads/language/ir_layer.h"
 #include "workloads/lower/launched_kernels.h"
 
 /* ---- what a pass is made of ---- */
@@ -104,10 +105,15 @@ static pl_group_role group_of(const pl_launching *own, const pl_ir_op *op) {
                           : PL_GROUP_TENSOR;
 }
 
+static bool is_of_split(const pl_launching *own, const pl_ir_op *op) {
+  return group_of(own, op) == PL_GROUP_TENSOR && pl_ir_is_of_split(own->kernels, own->f, own->again, op);
+}
+
 /* Beside products in layers that have them so: what a product's output is scattered by has begun with it. */
 static pl_op_overlap overlap_of(const pl_launching *own, const pl_ir_op *op, bool forward) {
   bool one = is(op, "all_gather") || is(op, "reduce_scatter");
   if (own->tape->shard->token_order != PL_TOKENS_AS_MADE && is(op, "all_to_all")) return PL_OVERLAP_BEGINS;
+  if (own->tape->overlaps_split && own->backward && is_of_split(own, op)) return PL_OVERLAP_BEGINS;
   if (!own->tape->overlaps || !one || group_of(own, op) != PL_GROUP_TENSOR) return PL_OVERLAP_NONE;
   return forward && is(op, "reduce_scatter") ? PL_OVERLAP_BEGAN : PL_OVERLAP_BEGINS;
 }
