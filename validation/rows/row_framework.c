@@ -53,6 +53,8 @@ static const struct {
     {"Proteus", {.framework = "proteus", .no_flash = true, .dropout = true}},
     {"DistIR", {.framework = "distir"}},
     {"DT-FM", {.framework = "dt-fm"}},
+    /* MT-NLG's, which is Megatron-DeepSpeed (arXiv:2201.11990, section 2.2). */
+    {"Megatron-LM + DeepSpeed", {.framework = "megatron-deepspeed", .dropout = true}},
     {"Megatron-DeepSpeed (AMP)", {.framework = "megatron-lm-1.1.5", .dropout = true}},
     {"Megatron-DeepSpeed", {.framework = "megatron-deepspeed", .dropout = true, .memory_figure = PL_MEMORY_DEVICE}},
     {"Megatron-Bridge", {.framework = "nemo", .sequence_parallel = true, .zero = 1}},
