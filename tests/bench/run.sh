@@ -14,8 +14,8 @@ readme=tests/bench/README.md begin='<!-- the last full run: -->' end='<!-- end -
 
 if [[ ${1:-} == --renew ]]; then
   [[ -s $kept ]] || { echo "run.sh: there is no $kept yet: './bootstrap bench' first" >&2; exit 2; }
-  { sed "/^$begin\$/q" "$readme"; cat "$kept"; sed -n "/^$end\$/,\$p" "$readme"; } >"$kept.readme"
-  mv "$kept.readme" "$readme"
+  source tests/golden/blocks.sh.inc
+  block_renew "$readme" "$begin" "$end" "$kept"
   exit 0
 fi
 

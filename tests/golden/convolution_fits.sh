@@ -4,18 +4,11 @@
 # Control: a changed figure must be found.
 set -euo pipefail
 cd "${SOURCE_DIR:-$(dirname "$0")/../..}"
+SECTION=convolutions
+source tests/golden/fits.sh.inc
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 devices=platforms/devices table=validation/calibration/convolutions.csv.gz readme=validation/calibration/README.md
-
-figures() { jq -r '.convolutions | [paths(scalars) as $p | getpath($p) | tostring | capture("^(?<n>[-+0-9.e]+)")? | .n] | .[]' "$1"; }
-
-# same SHIPPED MADE
-same() {
-  paste <(figures "$1") <(figures "$2") | awk -v file="$1" '
-    { d = $1 - $2; if (d < 0) d = -d; size = $1 < 0 ? -$1 : $1; if (NF != 2 || d > 0.01 * size) { print file ": " $1 " is " $2 " now"; bad = 1 } }
-    END { exit bad }'
-}
 
 for name in V100-SXM2-32GB T4 P100 TitanXp; do
   jq 'del(.convolutions, .provenance.convolutions)' "$devices/$name.json" >"$scratch/bare.json"

@@ -5,19 +5,11 @@
 # Control: a profile with one figure changed must be found. That the stated errors are right is gemm_errors.py's business.
 set -euo pipefail
 cd "${SOURCE_DIR:-$(dirname "$0")/../..}"
+SECTION=gemm
+source tests/golden/fits.sh.inc
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 devices=platforms/devices tables=validation/calibration readme=validation/calibration/README.md
-
-# All figures of a section in order, quantities without their unit.
-figures() { jq -r '.gemm | [paths(scalars) as $p | getpath($p) | tostring | capture("^(?<n>[-+0-9.e]+)")? | .n] | .[]' "$1"; }
-
-# same SHIPPED MADE
-same() {
-  paste <(figures "$1") <(figures "$2") | awk -v file="$1" '
-    { d = $1 - $2; if (d < 0) d = -d; size = $1 < 0 ? -$1 : $1; if (NF != 2 || d > 0.01 * size) { print file ": " $1 " is " $2 " now"; bad = 1 } }
-    END { exit bad }'
-}
 
 for pair in V100:V100-SXM2-32GB T4:T4 P100:P100 TitanXp:TitanXp; do
   profile=$devices/${pair#*:}.json
