@@ -28,7 +28,8 @@
  */
 static const char *const frameworks[] = {"ideal",      "megatron-core", "torch-ddp",
                                          "torch-fsdp", "torchtitan",    "megatron-lm-1.1.5",
-                                         "deepspeed",  "nanotron",      "jax-xla"};
+                                         "deepspeed",  "nanotron",      "jax-xla",
+                                         "tensorflow", "tensorflow-xla"};
 enum { N_FRAMEWORKS = sizeof frameworks / sizeof frameworks[0] };
 
 static pl_code framework_of(size_t index, pl_arena *arena, pl_framework *framework, pl_error *error) {

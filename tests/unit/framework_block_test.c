@@ -145,6 +145,46 @@ static void test_eager_traffic(void **state) {
   assert_true(sum_of(&gated).bytes == sum_of(&plain).bytes && sum_of(&gated).saved == sum_of(&plain).saved);
 }
 
+/* A graph's ops, by what they read and write: of hidden states E, scores A and the MLP's width F, in elements, and of
+ * weights W. XLA: two norms with their random numbers, scores, gelu, eight transpositions; fp32 has no casts. */
+static void test_graph_traffic(void **state) {
+  (void)state;
+  const struct {
+    const char *switches;
+    pl_dtype dtype;
+    double hidden, scores, wide, weights;
+  } cases[] = {
+      {"\"graph\": \"xla\"", PL_DTYPE_FP16, 2 * (17 + 4 + 23) + 8 * 4, 4 + 13 + 11, 4 + 4, 6 + 6 + 2},
+      {"\"graph\": \"xla\"", PL_DTYPE_FP32, 2 * (7 + 4 + 11) + 8 * 8, 4 + 11 + 7, 4 + 4, 0},
+      {"\"graph\": \"ops\"", PL_DTYPE_FP16, 2 * (68 + 35 + 170 + 21) + (8 + 5) * 4, 26 + 35 + 46 + 15, 4,
+       6 + 6 + 8 + 2},
+      {"\"graph\": \"ops\"", PL_DTYPE_FP32, 2 * (52 + 25 + 152 + 11) + (8 + 5) * 8, 8 + 25 + 24 + 11, 8, 0},
+  };
+  pl_model model = load_model("workloads/models", "bert-base", &arena);
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    for (int clips = 0; clips < 2; clips++) {
+      bool narrow = cases[i].dtype == PL_DTYPE_FP16, xla = strstr(cases[i].switches, "xla") != NULL;
+      pl_framework graph =
+          parse(pl_arena_printf(&arena, "{\"name\": \"x\", \"kernels\": {%s}, \"state\": {\"clips_microbatches\": %s}}",
+                                cases[i].switches, clips ? "true" : "false"));
+      pl_framework plain = parse("{\"name\": \"x\"}");
+      pl_block_shard shard = {.tmp = 1, .mbs = 2, .seq = 128, .dtype = cases[i].dtype, .framework = &graph};
+      pl_block_program with, without;
+      pl_error error = PL_ERROR_INIT;
+      assert_int_equal(pl_block_program_take(&model, PL_BLOCK_LAYER, &shard, &arena, &with, &error), PL_OK);
+      shard.framework = &plain;
+      assert_int_equal(pl_block_program_take(&model, PL_BLOCK_LAYER, &shard, &arena, &without, &error), PL_OK);
+      double h = (double)model.width.hidden, tokens = 2 * 128, scores = tokens * 128 * 12;
+      double weights = cases[i].weights + (clips ? 12 : 0) + (clips && narrow ? (xla ? 4 : 6) : 0);
+      double more =
+          tokens * h * (cases[i].hidden + 4 * cases[i].wide) + scores * cases[i].scores + 12 * h * h * weights;
+      layer_sum a = sum_of(&with), b = sum_of(&without);
+      if (fabs(a.bytes - b.bytes - more) > 1e-9 * more || a.flops != b.flops || a.saved != b.saved)
+        fail_msg("%s in %s: %.9g bytes more, not %.9g", cases[i].switches, pl_dtype_name(cases[i].dtype),
+                 a.bytes - b.bytes, more);
+    }
+}
+
 /* Products of a gated layer read 3 h + f elements a token, and gradients of 5 h + 2 f, in fp8. A scale of its own reads
  * each once more; a dynamic one casts inputs twice, to one copy each. Over tensor ranks it does not: inputs are
  * gathered in fp8, and so are gradients, each rank casting its own tokens'. A scale a row: each product casts both of
@@ -408,6 +448,7 @@ static void test_vocabulary(void **state) {
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_layer_switches, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_graph_traffic, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_eager_traffic, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_fp8_scaling, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_copied_inputs, set_up, tear_down),

@@ -78,6 +78,25 @@ static void activations(void **state) {
   assert_false(express("GPT-2", "PyTorch 1.8 DDP", "")->framework.kernels.fuses_scale);
 }
 
+/* TensorFlow's graphs, in XLA's clusters where the row says so; the first clips gradients of every microbatch. */
+static void graphs(void **state) {
+  (void)state;
+  static const struct {
+    const char *software;
+    pl_graph_form form;
+    bool clips_microbatches;
+  } cells[] = {{"TensorFlow 1.15.2 Horovod", PL_GRAPH_OPS, true},
+               {"TensorFlow 1.15.2 Horovod XLA", PL_GRAPH_XLA, true},
+               {"TensorFlow 2 Horovod (XLA)", PL_GRAPH_XLA, false},
+               {"PyTorch 1.8 DDP", PL_GRAPH_NONE, false}};
+  for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) {
+    const pl_framework framework = express("BERT-base", cells[i].software, "")->framework;
+    assert_int_equal(framework.kernels.graph, cells[i].form);
+    assert_true(framework.gradients.clips_microbatches == cells[i].clips_microbatches);
+    assert_false(framework.update.clips_gradients && framework.gradients.clips_microbatches);
+  }
+}
+
 /* Megatron's own softmax is for 16 bits. */
 static void softmax(void **state) {
   (void)state;
@@ -97,6 +116,7 @@ int main(void) {
                                      cmocka_unit_test_setup_teardown(streams, set_up, tear_down),
                                      cmocka_unit_test_setup_teardown(heads, set_up, tear_down),
                                      cmocka_unit_test_setup_teardown(activations, set_up, tear_down),
+                                     cmocka_unit_test_setup_teardown(graphs, set_up, tear_down),
                                      cmocka_unit_test_setup_teardown(softmax, set_up, tear_down)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

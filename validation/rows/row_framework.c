@@ -103,7 +103,7 @@ static const struct {
     {"InternEvo", {.framework = "internevo", .zero = 1}},
     /* BERT of before fused attention: modeling.py of each multiplies scores, masks, softmax, dropout 0.1. */
     {"DeepLearningExamples", {.framework = "torch-ddp", .no_flash = true, .dropout = true}},
-    {"TensorFlow", {.framework = "torch-ddp", .no_flash = true, .dropout = true}},
+    {"TensorFlow", {.framework = "tensorflow", .no_flash = true, .dropout = true}},
     /* Its GPT's and BERT's published configurations have dropout 0.1 (transformers/gpt/configuration.py). */
     {"Paddle", {.framework = "paddlenlp", .dropout = true}},
     /* XLA's compiled steps. */
@@ -181,7 +181,7 @@ pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
   int stage = row->zero_stage >= 0 ? (int)row->zero_stage : pl_row_sharding(row);
   if (strcmp(habits.framework, "deepspeed") == 0 && stage == 3) habits.framework = "deepspeed-zero3";
   if (pl_row_mentions(row->framework, "TensorFlow") && pl_row_mentions(row->framework, "XLA"))
-    habits.framework = "jax-xla";
+    habits.framework = "tensorflow-xla";
   bool old = !has_flash_hardware(row) || pl_row_denies_flash(row) || predates_torch_2(row) ||
              (pl_row_mentions(row->framework, "Megatron") && predates_flash(row));
   if (old) habits.no_flash = true;
@@ -332,6 +332,14 @@ static void choose_gelu(const pl_measured_row *row, pl_framework *framework) {
   if (gpt2 || google) framework->kernels.fuses_gelu = false;
 }
 
+/* Google's BERT clips gradients microbatch by microbatch in TensorFlow 1, those that were added up in TensorFlow 2
+ * (NVIDIA/DeepLearningExamples@729963dd47e7, optimization.py and model_training_utils.py). */
+static void choose_clipping(const pl_measured_row *row, pl_framework *framework) {
+  if (framework->kernels.graph == PL_GRAPH_NONE || !pl_row_mentions(row->framework, "TensorFlow 2")) return;
+  framework->gradients.clips_microbatches = false;
+  framework->update.clips_gradients = true;
+}
+
 /* Megatron's fused softmax takes scores of 16 bits only (megatron/model/fused_softmax.py, is_kernel_available); in fp32
  * they are scaled, by apply_query_key_layer_scaling's default, masked and taken the softmax of, a kernel each. */
 static void choose_softmax(const pl_measured_row *row, pl_framework *framework) {
@@ -476,6 +484,7 @@ void pl_row_choose(const pl_measured_row *row, const pl_row_habits *habits, pl_f
   choose_weights(row, framework);
   choose_optimizer(row, framework);
   choose_gelu(row, framework);
+  choose_clipping(row, framework);
   choose_softmax(row, framework);
   choose_fusions(row, framework);
   choose_overlap(row, framework);

@@ -179,6 +179,12 @@ static bool is_normed_relu(const pl_ir_launch *own) {
          (pl_ir_launch_find(own, "batch_norm_backward") != NULL && pl_ir_launch_find(own, "relu_backward") != NULL);
 }
 
+/* A layer norm that is a graph's ops streams through memory as they do. */
+static bool is_norm_of_graph(const pl_ir_launch *own, const pl_framework *framework) {
+  return framework->kernels.graph != PL_GRAPH_NONE &&
+         (pl_ir_launch_find(own, "layer_norm") != NULL || pl_ir_launch_find(own, "layer_norm_backward") != NULL);
+}
+
 static pl_op_kind kind_of(const pl_ir_launch *own, const pl_framework *framework) {
   static const struct {
     pl_ir_launches launches;
@@ -187,7 +193,8 @@ static pl_op_kind kind_of(const pl_ir_launch *own, const pl_framework *framework
                {PL_IR_LAUNCHES_SOFTMAX, PL_OP_SOFTMAX},
                {PL_IR_LAUNCHES_LOSS, PL_OP_CROSS_ENTROPY},
                {PL_IR_LAUNCHES_LOOK_UP, PL_OP_EMBEDDING}};
-  if (is_step_of_norm(own, framework) || is_normed_relu(own)) return PL_OP_ELEMENTWISE;
+  if (is_step_of_norm(own, framework) || is_normed_relu(own) || is_norm_of_graph(own, framework))
+    return PL_OP_ELEMENTWISE;
   for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
     if (pl_ir_launch_find_kind(own, kinds[i].launches) != NULL) {
       bool positions = kinds[i].kind == PL_OP_EMBEDDING &&
@@ -276,13 +283,16 @@ static bool describe(const pl_ir_launch *own, const pl_framework *framework, pl_
                     .host_free = (copy != NULL && copies_heads(copy)) || is_in_launch_of_module(own, framework) ||
                                  has_reason(own, PL_READ_AUTOCAST_WIDER),
                     .plain = has_reason(own, PL_READ_NORM_STEPS) || has_reason(own, PL_READ_AUTOCAST) ||
-                             has_reason(own, PL_READ_TOKEN_STEPS) || is_step_of_norm(own, framework) ||
+                             has_reason(own, PL_READ_TOKEN_STEPS) || has_reason(own, PL_READ_GRAPH) ||
+                             is_norm_of_graph(own, framework) || is_step_of_norm(own, framework) ||
                              pl_ir_launch_find(own, "batch_norm") != NULL ||
                              pl_ir_launch_find(own, "batch_norm_backward") != NULL,
                     .bytes = pl_ir_launch_moves(own, framework, element)};
   for (int32_t i = 0; i < own->n_ops; i++)
     kernel->flops += pl_ir_op_flops(own->mesh, own->f, &own->ops[i]) * share_of_op(own, &own->ops[i]);
   if (copy != NULL) kernel->bytes *= (double)pl_ir_integer_of(copy, "times", 1);
+  if (copy != NULL && pl_ir_attribute_find(copy, "bytes") != NULL)
+    kernel->bytes = pl_ir_real_of(copy, "bytes", 0) * pl_ir_launch_elements(own, copy->inputs[0]);
   shape_sweep(own, kernel);
   const pl_ir_op *attention = pl_ir_launch_find_kind(own, PL_IR_LAUNCHES_ATTENTION),
                  *product = pl_ir_launch_find(own, "product");

@@ -77,6 +77,7 @@ static const char *const path_words[] = {"added", "flat", "chunked", NULL};
 static const char *const weight_words[] = {"with_master", "fp32", "alone", NULL};
 static const char *const assign_words[] = {"uniform", "balanced", "ends", "filled", NULL};
 static const char *const autocast_words[] = {"off", "norms", "all", NULL};
+static const char *const graph_words[] = {"none", "ops", "xla", NULL};
 static const char *const allocator_words[] = {"exact", "caching", NULL};
 static const char *const window_words[] = {"microbatch", "pass", "kernel", NULL};
 static const char *const permutation_words[] = {"fused", "gathered", "indexed", "weighted", "scattered", NULL};
@@ -106,6 +107,7 @@ static const switch_row switches[] = {
     {"kernels", "copies_qkv", SWITCH_FLAG, AT(kernels.copies_qkv), NULL, 0},
     {"kernels", "copies_inputs", SWITCH_FLAG, AT(kernels.copies_inputs), NULL, 0},
     {"kernels", "autocast", SWITCH_WORD, AT(kernels.autocast), autocast_words, 0},
+    {"kernels", "graph", SWITCH_WORD, AT(kernels.graph), graph_words, 0},
     {"kernels", "loss_metrics", SWITCH_FEW, AT(kernels.loss_metrics), NULL, 0},
     {"kernels", "deterministic", SWITCH_FLAG, AT(kernels.deterministic), NULL, 0},
     {"kernels", "uneven_heads", SWITCH_FLAG, AT(kernels.uneven_heads), NULL, 0},
@@ -121,6 +123,7 @@ static const switch_row switches[] = {
     {"state", "holds_16bit_gradients", SWITCH_FLAG, AT(gradients.holds_16bit_gradients), NULL, 0},
     {"state", "optimizer", SWITCH_WORD, AT(update.optimizer), optimizer_words, 0},
     {"state", "clips_gradients", SWITCH_FLAG, AT(update.clips_gradients), NULL, 0},
+    {"state", "clips_microbatches", SWITCH_FLAG, AT(gradients.clips_microbatches), NULL, 0},
     {"state", "unscales_gradients", SWITCH_FLAG, AT(update.unscales_gradients), NULL, 0},
     {"state", "clears_gradients", SWITCH_FLAG, AT(gradients.clears), NULL, 0},
     {"communication", "reduce_dtype", SWITCH_DTYPE, AT(gradients.reduce_dtype), kept_word, -1},
@@ -236,7 +239,8 @@ static pl_code read_ratio(const pl_document *document, const pl_node *section, c
 _Static_assert(sizeof(pl_loss_form) == sizeof(int) && sizeof(pl_optimizer_form) == sizeof(int) &&
                    sizeof(pl_gather_unit) == sizeof(int) && sizeof(pl_bucket_unit) == sizeof(int) &&
                    sizeof(pl_gradient_path) == sizeof(int) && sizeof(pl_weight_form) == sizeof(int) &&
-                   sizeof(pl_host_window) == sizeof(int) && sizeof(pl_allocator_form) == sizeof(int),
+                   sizeof(pl_host_window) == sizeof(int) && sizeof(pl_allocator_form) == sizeof(int) &&
+                   sizeof(pl_graph_form) == sizeof(int),
                "switches with words are of the size of int");
 
 static pl_code read_switch(const pl_document *document, const pl_node *section, const switch_row *row,

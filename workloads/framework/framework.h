@@ -59,6 +59,13 @@ typedef enum pl_autocast_form {
                           them the residual stream, are in fp32 */
 } pl_autocast_form;
 
+/* Layers as graphs of TensorFlow's ops (workloads/fuse/kernel_graph.c). */
+typedef enum pl_graph_form {
+  PL_GRAPH_NONE = 0,
+  PL_GRAPH_OPS, /* one by one */
+  PL_GRAPH_XLA  /* in XLA's clusters */
+} pl_graph_form;
+
 /* How products in fp8 find the scale of what they read. */
 typedef enum pl_fp8_scaling {
   PL_FP8_DELAYED = 0, /* from earlier steps, or per block: one kernel reads 16 bits and writes both copies */
@@ -169,6 +176,7 @@ typedef struct pl_framework {
     bool fuses_batch_norm; /* of 16-bit pictures, with the addition and the ReLU behind it: one kernel in either pass */
     bool fuses_norm;       /* RMS norm; layer norm is one kernel everywhere */
     pl_autocast_form autocast;
+    pl_graph_form graph;
     int64_t loss_metrics; /* cross entropies of the logits that nothing is derived from, per microbatch */
     bool deterministic;   /* the same bits every time: see workloads/PRECISION.md */
     bool
@@ -194,8 +202,9 @@ typedef struct pl_framework {
     int reduce_dtype;           /* pl_dtype in which they travel, -1: as kept */
     bool keeps_16bit_gradients; /* beside the buffer that they are added into */
     bool holds_16bit_gradients; /* and these until the next backward pass begins, not until that one ends */
-    bool copies_buckets; /* gradients are copied into buckets of their own (DDP without gradient_as_bucket_view) */
-    bool clears;         /* their buffers are set to zero before every step */
+    bool copies_buckets;     /* gradients are copied into buckets of their own (DDP without gradient_as_bucket_view) */
+    bool clips_microbatches; /* those of every microbatch, of graphs: a norm over all, and their scaling */
+    bool clears;             /* their buffers are set to zero before every step */
     double passes; /* over whole gradients around their reduction, a reading or a writing each: copies into what is
                       reduced and back, the division by the number of replicas, a look for infinities */
     double bucket_bytes; /* 0: one bucket for all gradients */

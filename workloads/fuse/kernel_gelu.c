@@ -26,7 +26,8 @@ static int32_t square(pl_kernel_stepping *own, const char *name, int32_t a) {
 
 static bool is_wide(const pl_kernel_stepping *own, int32_t value) {
   pl_dtype dtype = (pl_dtype)own->finding.read.f->values[value].type.element;
-  return pl_framework_autocast(own->options->framework, dtype) != PL_AUTOCAST_OFF;
+  bool graph = own->options->framework->kernels.graph == PL_GRAPH_OPS && pl_dtype_bytes(dtype) == 2;
+  return graph || pl_framework_autocast(own->options->framework, dtype) != PL_AUTOCAST_OFF;
 }
 
 static int32_t widened(pl_kernel_stepping *own, const char *name, int32_t value) {

@@ -92,6 +92,9 @@ void pl_step_norm_backward(pl_kernel_stepping *own, const pl_ir_op *op, int32_t 
 /* Behind an op that is written, what autocast launches besides. kernel_autocast.c */
 void pl_step_autocast(pl_kernel_stepping *own, int32_t index);
 
+/* Behind an op that is written, what it is more in a graph. kernel_graph.c */
+void pl_step_graph(pl_kernel_stepping *own, int32_t index);
+
 /* Whether an update of the function reduces its gradients over data ranks, and moves something more for it; the update
  * of op `index`, which says what it moves. kernel_update.c */
 bool pl_step_reduces_gradients(const pl_kernel_stepping *own);

@@ -388,6 +388,7 @@ static void write_op(pl_kernel_stepping *own, int32_t index) {
   }
   pl_step_autocast(own, index);
   pl_step_dispatch(own, index);
+  pl_step_graph(own, index);
   measure_loss(own, index);
 }
 

@@ -101,6 +101,7 @@ bool pl_read_heads(const pl_reading *own, int32_t value, pl_head_ops *found);
 #define PL_READ_TOKEN_STEPS "tokens of experts in steps"
 /* The reasons of what autocast launches, and of what a kernel that is there moves more under it. */
 #define PL_READ_AUTOCAST       "autocast"
+#define PL_READ_GRAPH          "of a graph"
 #define PL_READ_AUTOCAST_WIDER "autocast, by the same kernel"
 /* The reason of a cast whose weight is in fp32 under autocast, of what was derived of its cast. */
 #define PL_READ_GRADIENT_OF_WIDE "as the weight is"
