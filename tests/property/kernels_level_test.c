@@ -26,10 +26,9 @@
 
 /* Fused and in steps; gradients added by products, by kernels, flat, in chunks, reduced in 16 bits; each form of loss.
  */
-static const char *const frameworks[] = {"ideal",      "megatron-core", "torch-ddp",
-                                         "torch-fsdp", "torchtitan",    "megatron-lm-1.1.5",
-                                         "deepspeed",  "nanotron",      "jax-xla",
-                                         "tensorflow", "tensorflow-xla"};
+static const char *const frameworks[] = {"ideal",      "megatron-core",     "torch-ddp",     "torch-fsdp",
+                                         "torchtitan", "megatron-lm-1.1.5", "deepspeed",     "nanotron",
+                                         "jax-xla",    "tensorflow",        "tensorflow-xla"};
 enum { N_FRAMEWORKS = sizeof frameworks / sizeof frameworks[0] };
 
 static pl_code framework_of(size_t index, pl_arena *arena, pl_framework *framework, pl_error *error) {

@@ -47,10 +47,9 @@ static const char *const products[] = {"", "fp8", "fp4"};
 
 /* Besides profiles torch-ddp with GELU in PyTorch ops, and with attention in steps, whose scores it scales apart. */
 static const char gelu_in_steps[] = "torch-ddp, gelu", attention_in_steps[] = "torch-ddp, unfused";
-static const char *const frameworks[] = {"ideal",      "megatron-core", "megatron-lm-2021", "megatron-lm-2023",
-                                         "torchtitan", "deepspeed",     "torch-ddp",        "nanotron",
-                                         "dt-fm",      "tensorflow",    "tensorflow-xla",   gelu_in_steps,
-                                         attention_in_steps};
+static const char *const frameworks[] = {
+    "ideal",    "megatron-core", "megatron-lm-2021", "megatron-lm-2023", "torchtitan",  "deepspeed",       "torch-ddp",
+    "nanotron", "dt-fm",         "tensorflow",       "tensorflow-xla",   gelu_in_steps, attention_in_steps};
 
 /* Besides products, what programs move of what blocks do; the first line that fits. */
 static const struct {
