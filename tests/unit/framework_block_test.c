@@ -78,6 +78,9 @@ static void test_layer_switches(void **state) {
       {"gpt2-345m", "\"fused_scale\": false", false, 1, 1, 0},
       {"gpt2-345m", "\"masks_scores\": false", false, 0, 0, 0},
       {"gpt2-345m", "\"masks_scores\": false, \"fused_softmax\": false", false, 0, 0, 0},
+      /* beside the mask's own kernel */
+      {"gpt2-345m", "\"fused_softmax\": false, \"mask_kernels\": 2", false, 2, 0, 0},
+      {"gpt2-345m", "\"fused_softmax\": false, \"mask_gradients\": 2", false, 1, 2, 0},
       /* tanh, its sum with 1 and x / 2 are kept, each 4 h wide */
       {"gpt2-345m", "\"fused_gelu\": false", false, 7, 10, 2 * 3 * 4},
       {"gpt2-345m", "\"fused_activation\": false", false, 1, 0, 0},
@@ -183,6 +186,34 @@ static void test_graph_traffic(void **state) {
         fail_msg("%s in %s: %.9g bytes more, not %.9g", cases[i].switches, pl_dtype_name(cases[i].dtype),
                  a.bytes - b.bytes, more);
     }
+}
+
+/* Of two forward passes the first is for nothing: kernels and collectives twice, whatever is kept once. */
+static void test_forward_runs(void **state) {
+  (void)state;
+  pl_model model = load_model("workloads/models", "gpt2-345m", &arena);
+  pl_framework twice = parse("{\"name\": \"x\", \"kernels\": {\"forward_runs\": 2}}"),
+               once = parse("{\"name\": \"x\"}");
+  pl_block_shard shard = {.tmp = 2, .mbs = 2, .seq = 1024, .dtype = PL_DTYPE_FP16, .framework = &twice};
+  pl_block_program with, without;
+  pl_error error = PL_ERROR_INIT;
+  for (int i = 0; i < 2; i++) {
+    pl_block_kind kind = i == 0 ? PL_BLOCK_LAYER : PL_BLOCK_HEAD;
+    shard.framework = &twice;
+    assert_int_equal(pl_block_program_take(&model, kind, &shard, &arena, &with, &error), PL_OK);
+    shard.framework = &once;
+    assert_int_equal(pl_block_program_take(&model, kind, &shard, &arena, &without, &error), PL_OK);
+    uint32_t times = kind == PL_BLOCK_LAYER ? 2 : 1, n = without.forward.n_ops;
+    assert_int_equal(with.forward.n_ops, times * n);
+    assert_int_equal(with.backward.n_ops, without.backward.n_ops);
+    assert_true(with.saved_bytes == without.saved_bytes && with.parameters == without.parameters);
+    for (uint32_t k = 0; k < times * n; k++) {
+      const pl_op *a = &with.forward.ops[k], *b = &without.forward.ops[k % n];
+      bool alike = a->bytes == b->bytes || k == n - 1; /* what the first run gives nobody reads */
+      if (strcmp(a->name, b->name) != 0 || a->kind != b->kind || !alike || a->flops != b->flops)
+        fail_msg("op %u is %s of %g bytes, not %s of %g", (unsigned)k, a->name, a->bytes, b->name, b->bytes);
+    }
+  }
 }
 
 /* Products of a gated layer read 3 h + f elements a token, and gradients of 5 h + 2 f, in fp8. A scale of its own reads
@@ -449,6 +480,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_layer_switches, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_graph_traffic, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_forward_runs, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_eager_traffic, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_fp8_scaling, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_copied_inputs, set_up, tear_down),

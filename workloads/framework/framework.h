@@ -151,16 +151,18 @@ typedef struct pl_framework {
   uint64_t digest; /* of the file; 0 = ideal */
   pl_offers offers;
   struct {
-    bool flash;            /* fused attention by default (--attention) */
-    int attention_kernel;  /* pl_attention_kernel: which fused attention */
-    bool fuses_softmax;    /* unfused attention: scale, mask and softmax are one kernel */
-    bool fuses_scale;      /* unfused attention: scores leave their product scaled; else a kernel in either pass */
-    bool masks_scores;     /* unfused attention: what may not be seen is masked; else all is seen, and nothing masks */
-    bool fuses_gelu;       /* GELU is one kernel; else its form with tanh is PyTorch ops, one by one */
-    bool fuses_activation; /* bias + GELU, or SwiGLU, is one kernel and keeps only its input */
-    bool fuses_gate;       /* false: SwiGLU is not, whatever fuses_activation says */
-    bool packs_gate;       /* gate and up projection are one weight: where SwiGLU is several kernels, one more puts both
-                              their gradients side by side */
+    bool flash;           /* fused attention by default (--attention) */
+    int attention_kernel; /* pl_attention_kernel: which fused attention */
+    bool fuses_softmax;   /* unfused attention: scale, mask and softmax are one kernel */
+    bool fuses_scale;     /* unfused attention: scores leave their product scaled; else a kernel in either pass */
+    bool masks_scores;    /* unfused attention: what may not be seen is masked; else all is seen, and nothing masks */
+    int64_t forward_runs; /* of every layer: all but the last are for nothing */
+    int64_t mask_kernels, mask_gradients; /* over the scores where that costs any (workloads/fuse/kernel_mask.c) */
+    bool fuses_gelu;                      /* GELU is one kernel; else its form with tanh is PyTorch ops, one by one */
+    bool fuses_activation;                /* bias + GELU, or SwiGLU, is one kernel and keeps only its input */
+    bool fuses_gate;                      /* false: SwiGLU is not, whatever fuses_activation says */
+    bool packs_gate; /* gate and up projection are one weight: where SwiGLU is several kernels, one more puts both
+                        their gradients side by side */
     bool fuses_expert_bias; /* of experts' answers, with their weights: by the product; else in PyTorch ops
                                (fuse/kernel_bias.c) */
     int permutation;        /* pl_permutation_form */

@@ -63,7 +63,7 @@ static bool is_narrow(const pl_ir_value *value) {
   return value->type.element == PL_IR_F16 || value->type.element == PL_IR_BF16;
 }
 
-static void append(pl_kernel_stepping *own, int32_t value, const char *name, int kernels, double bytes) {
+void pl_step_move(pl_kernel_stepping *own, int32_t value, const char *name, int kernels, double bytes) {
   if (value == PL_IR_NONE || kernels == 0 || bytes <= 0) return;
   const pl_ir_type type = own->function->values[value].type;
   const pl_ir_attribute moved = pl_ir_real("bytes", bytes / kernels);
@@ -83,7 +83,7 @@ static void append(pl_kernel_stepping *own, int32_t value, const char *name, int
 
 static void append_cost(pl_kernel_stepping *own, int32_t value, const char *name, const graph_cost *cost) {
   if (value == PL_IR_NONE) return;
-  append(own, value, name, cost->kernels, is_narrow(&own->function->values[value]) ? cost->narrow : cost->wide);
+  pl_step_move(own, value, name, cost->kernels, is_narrow(&own->function->values[value]) ? cost->narrow : cost->wide);
 }
 
 static bool has_dim(const pl_kernel_stepping *own, int32_t value, const char *dim) {
@@ -109,7 +109,7 @@ static void of_bias(pl_kernel_stepping *own, const pl_ir_op *op) {
   bool later = pl_step_is(own, reader, "dropout") || pl_step_is(own, reader, "add");
   int32_t value = own->map[later ? op->inputs[0] : op->first_output];
   if (value == PL_IR_NONE) return;
-  append(own, value, "bias.added", 1, is_narrow(&own->function->values[value]) ? 4 : 8);
+  pl_step_move(own, value, "bias.added", 1, is_narrow(&own->function->values[value]) ? 4 : 8);
 }
 
 /* Queries and keys, values and what is attended to lie by heads on their way into products and out of them. */
@@ -120,10 +120,10 @@ static void of_heads(pl_kernel_stepping *own, const pl_ir_op *op, bool backward)
   int32_t sides[] = {own->map[op->inputs[0]], own->map[op->inputs[1]]};
   double bytes = value == PL_IR_NONE || is_narrow(&own->function->values[value]) ? 4 : 8;
   if (!backward) {
-    append(own, by_heads ? value : sides[0], "heads.transposed", 1, bytes);
-    append(own, sides[1], "heads.transposed", 1, bytes);
+    pl_step_move(own, by_heads ? value : sides[0], "heads.transposed", 1, bytes);
+    pl_step_move(own, sides[1], "heads.transposed", 1, bytes);
   } else {
-    append(own, by_heads ? value : sides[0], "heads.transposed", 1, bytes);
+    pl_step_move(own, by_heads ? value : sides[0], "heads.transposed", 1, bytes);
   }
 }
 
@@ -150,7 +150,7 @@ static void of_gradient(pl_kernel_stepping *own, const pl_ir_op *op, bool xla) {
   }
   if (narrow && clips) bytes += xla ? 4 : 6, kernels += xla ? 1 : 2;
   if (clips) bytes += 4 + 8, kernels += 2;
-  append(own, value, "gradient.checked", kernels, bytes);
+  pl_step_move(own, value, "gradient.checked", kernels, bytes);
 }
 
 void pl_step_graph(pl_kernel_stepping *own, int32_t index) {
@@ -167,7 +167,7 @@ void pl_step_graph(pl_kernel_stepping *own, int32_t index) {
   if (pl_step_is(own, index, "dropout")) of_dropout(own, op, backward, xla);
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
     if (pl_step_is(own, index, rows[i].row) && rows[i].backward == backward)
-      append_cost(own, own->map[backward ? op->inputs[0] : op->first_output], rows[i].name,
+      append_cost(own, own->map[backward ? op->inputs[op->n_inputs - 1] : op->first_output], rows[i].name,
                   xla ? &rows[i].xla : &rows[i].ops);
   bool weightless = pl_step_is(own, index, "product") && pl_read_weight(&own->finding.read, index) == NULL;
   if (weightless && (has_dim(own, op->inputs[0], "t") || has_dim(own, op->first_output, "t")))

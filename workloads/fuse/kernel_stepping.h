@@ -52,6 +52,8 @@ int32_t pl_step_append(pl_kernel_stepping *own, const char *row, int32_t n_input
 /* The same of one operand, with a result of its type; `attribute`: NULL, none. */
 int32_t pl_step_append_same(pl_kernel_stepping *own, const char *row, int32_t value, const char *reason,
                             const pl_ir_attribute *attribute);
+/* The same elements in another type: the value itself where that is its type. */
+int32_t pl_step_cast(pl_kernel_stepping *own, int32_t value, uint8_t element, const char *reason);
 /* The fp32 copy of a value of the old function: made here before, kept, or made now. */
 int32_t pl_step_wide(pl_kernel_stepping *own, int32_t value);
 
@@ -92,8 +94,18 @@ void pl_step_norm_backward(pl_kernel_stepping *own, const pl_ir_op *op, int32_t 
 /* Behind an op that is written, what autocast launches besides. kernel_autocast.c */
 void pl_step_autocast(pl_kernel_stepping *own, int32_t index);
 
+/* Of a loss in steps: in front of an op and behind it, and behind all of them. kernel_loss.c */
+void pl_step_cast_again(pl_kernel_stepping *own, int32_t index);
+void pl_step_measure_loss(pl_kernel_stepping *own, int32_t index);
+void pl_step_divide_loss(pl_kernel_stepping *own);
+
 /* Behind an op that is written, what it is more in a graph. kernel_graph.c */
 void pl_step_graph(pl_kernel_stepping *own, int32_t index);
+/* So many kernels more, which move so many bytes together for an element of `value`. */
+void pl_step_move(pl_kernel_stepping *own, int32_t value, const char *name, int kernels, double bytes);
+
+/* Behind a mask, or the derivative of the softmax behind it, further kernels that mask. kernel_mask.c */
+void pl_step_mask(pl_kernel_stepping *own, int32_t index);
 
 /* Whether an update of the function reduces its gradients over data ranks, and moves something more for it; the update
  * of op `index`, which says what it moves. kernel_update.c */

@@ -1,6 +1,8 @@
 /* See workloads/fuse/kernel_steps.h. */
 #include "workloads/fuse/kernel_steps.h"
 
+#include <string.h>
+
 #include "workloads/fuse/kernel_stepping.h"
 #include "workloads/language/ir_again.h"
 
@@ -48,8 +50,7 @@ int32_t pl_step_append_same(pl_kernel_stepping *own, const char *row, int32_t va
                                       .callee = PL_IR_NONE});
 }
 
-/* The same elements in another type. */
-static int32_t cast(pl_kernel_stepping *own, int32_t value, uint8_t element, const char *reason) {
+int32_t pl_step_cast(pl_kernel_stepping *own, int32_t value, uint8_t element, const char *reason) {
   if (value == PL_IR_NONE) return PL_IR_NONE;
   pl_ir_type type = own->function->values[value].type;
   if (type.element == element) return value;
@@ -156,7 +157,7 @@ static int32_t append_norm(pl_kernel_stepping *own, const pl_ir_op *op, const in
 }
 
 int32_t pl_step_wide(pl_kernel_stepping *own, int32_t value) {
-  if (own->wide[value] == PL_IR_NONE) own->wide[value] = cast(own, own->map[value], PL_IR_F32, norm_reason);
+  if (own->wide[value] == PL_IR_NONE) own->wide[value] = pl_step_cast(own, own->map[value], PL_IR_F32, norm_reason);
   return own->wide[value];
 }
 
@@ -168,19 +169,19 @@ static bool eager_norm(pl_kernel_stepping *own, int32_t index) {
   bool back = pl_step_is(own, index, "rms_norm_backward");
   if (!pl_read_is_norm_in_steps(&own->finding.read, index, own->options->framework)) return false;
   uint8_t element = own->finding.read.f->values[op->inputs[0]].type.element;
-  int32_t inputs[] = {pl_step_wide(own, op->inputs[0]), cast(own, own->map[op->inputs[1]], PL_IR_F32, norm_reason),
-                      PL_IR_NONE};
+  int32_t inputs[] = {pl_step_wide(own, op->inputs[0]),
+                      pl_step_cast(own, own->map[op->inputs[1]], PL_IR_F32, norm_reason), PL_IR_NONE};
   if (inputs[0] == PL_IR_NONE) return false;
   if (back) {
     pl_step_norm_backward(own, op, inputs[0], own->map[op->inputs[2]]);
-    inputs[2] = cast(own, own->map[op->inputs[2]], PL_IR_F32, norm_reason);
+    inputs[2] = pl_step_cast(own, own->map[op->inputs[2]], PL_IR_F32, norm_reason);
   }
   int32_t first = append_norm(own, op, inputs);
-  own->map[op->first_output] = cast(own, first, element, norm_reason);
+  own->map[op->first_output] = pl_step_cast(own, first, element, norm_reason);
   if (!back) own->normed[op->first_output] = pl_step_norm(own, op, inputs[0], own->map[op->first_output]);
   for (int32_t i = 1; i < op->n_outputs; i++)
     own->map[op->first_output + i] =
-        first != PL_IR_NONE ? cast(own, first + i, kept_element(own, element), norm_reason) : PL_IR_NONE;
+        first != PL_IR_NONE ? pl_step_cast(own, first + i, kept_element(own, element), norm_reason) : PL_IR_NONE;
   return true;
 }
 
@@ -240,25 +241,12 @@ static int32_t copy_call(pl_kernel_stepping *own, const pl_ir_op *op) {
   return PL_IR_NONE; /* the map is made */
 }
 
-/* Where the greatest of a token is another rank's to say, the kernel that goes on reads logits in 16 bits once more. */
-static void cast_again(pl_kernel_stepping *own, int32_t index) {
-  const pl_ir_op *op = pl_read_op(&own->finding.read, index);
-  int32_t cast = pl_read_made(&own->finding.read, index, 0), greatest = pl_read_made(&own->finding.read, index, 1);
-  if (!pl_step_is(own, cast, "cast") || !pl_read_is_collective(&own->finding.read, greatest)) return;
-  while (pl_read_is_collective(&own->finding.read, greatest))
-    greatest = pl_read_made(&own->finding.read, greatest, 0);
-  int32_t narrow = own->map[pl_read_op(&own->finding.read, cast)->inputs[0]];
-  if (!pl_step_is(own, greatest, "maximum") || narrow == PL_IR_NONE) return;
-  own->map[op->inputs[0]] = pl_step_append(own, "cast", 1, &narrow, "logits.fp32",
-                                           &own->finding.read.f->values[op->inputs[0]].type, "read once more");
-}
-
 static int32_t copy_op(pl_kernel_stepping *own, int32_t index) {
   const pl_ir_op *op = pl_read_op(&own->finding.read, index);
   int32_t made;
   if (pl_step_keeps_otherwise(own, index, &made)) return made;
   pl_loss_form form = own->options->framework->kernels.loss;
-  if (pl_loss_reads_16bit(form) && pl_step_is(own, index, "subtract")) cast_again(own, index);
+  if (pl_loss_reads_16bit(form) && pl_step_is(own, index, "subtract")) pl_step_cast_again(own, index);
   bool updates = (pl_step_is(own, index, "adam") || pl_step_is(own, index, "sgd")) && own->options->update_bytes > 0;
   if (updates && pl_ir_attribute_find(op, "moves") == NULL) return pl_step_update(own, index);
   if (op->callee != PL_IR_NONE) return copy_call(own, op);
@@ -284,16 +272,16 @@ static int32_t on_its_way(pl_kernel_stepping *own, int32_t of, int32_t value) {
   uint8_t made = own->finding.read.f->values[of].type.element;
   bool wide = copies && path == PL_GRADIENTS_FLAT &&
               pl_framework_autocast(own->options->framework, (pl_dtype)made) == PL_AUTOCAST_ALL;
-  if (wide) value = cast(own, value, PL_IR_F32, PL_READ_GRADIENT_OF_WIDE);
+  if (wide) value = pl_step_cast(own, value, PL_IR_F32, PL_READ_GRADIENT_OF_WIDE);
   if (copies && (path == PL_GRADIENTS_FLAT || !casts))
     value = pl_step_append_same(own, "copy", value, "into what is reduced", NULL);
   if (casts)
-    value = cast(own, value, (uint8_t)own->gradients[of],
-                 own->gradients[of] == kept_element(own, own->finding.read.f->values[of].type.element)
-                     ? "as gradients are kept"
-                     : "as gradients are reduced");
+    value = pl_step_cast(own, value, (uint8_t)own->gradients[of],
+                         own->gradients[of] == kept_element(own, own->finding.read.f->values[of].type.element)
+                             ? "as gradients are kept"
+                             : "as gradients are reduced");
   else if (wide)
-    value = cast(own, value, made, "as gradients are reduced");
+    value = pl_step_cast(own, value, made, "as gradients are reduced");
   if (copies && path == PL_GRADIENTS_FLAT) value = pl_step_append_same(own, "scale", value, "among the ranks", &one);
   return value;
 }
@@ -344,23 +332,6 @@ static void send_weights(pl_kernel_stepping *own, int32_t index) {
   }
 }
 
-/* Behind the first kernel of a loss, training metrics: logits to fp32 and their log-softmax in place, once more for
- * each, of which nothing is derived. */
-static void measure_loss(pl_kernel_stepping *own, int32_t index) {
-  int64_t n = own->options->framework->kernels.loss_metrics;
-  const pl_ir_op *op = pl_read_op(&own->finding.read, index);
-  if (n == 0 || own->again[index] || !pl_step_is(own, index, "maximum") ||
-      !pl_ir_op_has_name(op, "over", pl_ir_name_of("v")))
-    return;
-  int32_t cast_of = pl_read_made(&own->finding.read, index, 0);
-  bool casts = pl_step_is(own, cast_of, "cast");
-  int32_t logits = own->map[casts ? pl_read_op(&own->finding.read, cast_of)->inputs[0] : op->inputs[0]];
-  for (int64_t i = 0; i < n && logits != PL_IR_NONE; i++) {
-    int32_t wide = cast(own, logits, PL_IR_F32, "a training metric");
-    if (wide != PL_IR_NONE) (void)pl_step_append_same(own, "exp", wide, "a training metric", NULL);
-  }
-}
-
 static void write_op(pl_kernel_stepping *own, int32_t index) {
   const pl_ir_op *op = pl_read_op(&own->finding.read, index);
   if (!own->live.op[own->index][index]) return;
@@ -389,29 +360,28 @@ static void write_op(pl_kernel_stepping *own, int32_t index) {
   pl_step_autocast(own, index);
   pl_step_dispatch(own, index);
   pl_step_graph(own, index);
-  measure_loss(own, index);
+  pl_step_mask(own, index);
+  pl_step_measure_loss(own, index);
 }
 
-/* Before its gradient, the softmax is made of the exponentials, in place. */
-static void divide_loss(pl_kernel_stepping *own) {
-  if (pl_loss_is_one_kernel(own->options->framework->kernels.loss)) return;
-  const pl_kernel_finding *f = &own->finding;
-  for (int32_t i = 0; i < f->read.f->n_ops; i++) {
-    if (!pl_step_is(own, i, "log")) continue;
-    int32_t sum = pl_read_op(&f->read, i)->inputs[0], at = pl_read_maker(&f->read, sum);
-    while (pl_read_is_collective(&f->read, at))
-      at = pl_read_made(&f->read, at, 0);
-    if (!pl_step_is(own, at, "sum") || !pl_step_is(own, pl_read_made(&f->read, at, 0), "exp")) continue;
-    int32_t pair[] = {own->map[pl_read_op(&f->read, at)->inputs[0]], own->map[sum]};
-    if (pair[0] == PL_IR_NONE || pair[1] == PL_IR_NONE) return;
-    const pl_ir_type type = own->function->values[pair[0]].type, of = own->function->values[pair[1]].type;
-    bool alike = true; /* not where the sums of other tokens are here */
-    for (int32_t k = 0; k < of.rank; k++)
-      for (int32_t axis = 0; axis < own->to->mesh.n_axes; axis++) {
-        int32_t dim = pl_ir_type_find(&type, of.dims[k].name);
-        alike = alike && dim >= 0 && (of.on[axis] == k) == (type.on[axis] == dim);
+/* Weights and what a job is given: there once, however often a layer runs. */
+static bool is_given(const pl_kernel_stepping *own, int32_t index) {
+  return pl_step_is(own, index, "param") || pl_step_is(own, index, "input");
+}
+
+/* A layer whose forward pass runs more than once: all runs but the last are for nothing, and nothing of them is kept.
+ */
+static void run_before(pl_kernel_stepping *own, const pl_ir_function *from) {
+  bool layer = strcmp(from->name, "layer") == 0;
+  for (int64_t run = 1; layer && run < own->options->framework->kernels.forward_runs; run++) {
+    for (int32_t i = 0; i < from->n_ops && !own->to->arena->failed; i++)
+      if (!pl_step_is(own, i, "keep") && !(is_given(own, i) && is_written(own, i))) write_op(own, i);
+    for (int32_t i = 0; i < from->n_ops; i++)
+      for (int32_t k = 0; k < from->ops[i].n_outputs && !is_given(own, i); k++) {
+        int32_t of = from->ops[i].first_output + k;
+        own->map[of] = own->wide[of] = own->normed[of] = own->copies[of] = own->remade[of] = PL_IR_NONE;
       }
-    if (alike) pl_step_append(own, "divide", 2, pair, "softmax", &type, "the loss in steps");
+    own->n_gelus = 0;
   }
 }
 
@@ -444,9 +414,10 @@ static pl_code write_function(pl_kernel_stepping *own, int32_t index, pl_error *
   pl_step_begin_inputs(own);
   for (int32_t i = 0; i < from->n_arguments; i++)
     own->map[i] = pl_ir_argument(own->to, own->function, from->values[i].name, &from->values[i].type);
+  run_before(own, from);
   for (int32_t i = 0; i < from->n_ops && !own->to->arena->failed; i++)
-    if (!pl_step_is(own, i, "all_to_all") || !is_written(own, i)) write_op(own, i);
-  divide_loss(own);
+    if ((!pl_step_is(own, i, "all_to_all") && !is_given(own, i)) || !is_written(own, i)) write_op(own, i);
+  pl_step_divide_loss(own);
   int32_t *results = PL_TAKE(&own->scratch, int32_t, from->n_results + 1);
   if (results == NULL || own->to->arena->failed) return pl_fail_memory(error, "a program's kernels");
   int32_t n_results = 0;

@@ -11,10 +11,24 @@ static bool is(const pl_ir_op *op, const char *row) {
   return pl_ir_op_is(op, row);
 }
 
+/* In the second run of a layer (forward_runs) names have a number behind them. */
+static int32_t find_run(const pl_launching *own, const char *value) {
+  const pl_ir_function *function = own->block->function;
+  int32_t at = value != NULL ? pl_ir_value_find(function, value) : PL_IR_NONE;
+  const char *end = value != NULL ? strrchr(value, '.') : NULL;
+  bool runs_again = own->tape->framework->kernels.forward_runs > 1 && !own->backward;
+  if (at != PL_IR_NONE || !runs_again || end == NULL || strspn(end + 1, "0123456789") != strlen(end + 1)) return at;
+  for (int32_t i = 0; i < function->n_values; i++) {
+    const char *name = function->values[i].name;
+    if (strncmp(name, value, (size_t)(end - value)) == 0 && name[end - value] == '\0') return i;
+  }
+  return PL_IR_NONE;
+}
+
 /* Of the op of the block's function that makes a value of this name. */
 static const pl_kernel_names *names_by(const pl_launching *own, const char *value) {
   const pl_ir_function *function = own->block->function;
-  int32_t at = value != NULL ? pl_ir_value_find(function, value) : PL_IR_NONE;
+  int32_t at = find_run(own, value);
   return at != PL_IR_NONE && function->values[at].op != PL_IR_NONE ? own->block->names[function->values[at].op] : NULL;
 }
 
