@@ -78,6 +78,27 @@ static void activations(void **state) {
   assert_false(express("GPT-2", "PyTorch 1.8 DDP", "")->framework.kernels.fuses_scale);
 }
 
+/* Masks of scores: additive, chosen and added, multiplied and taken from, before and behind the softmax. */
+static void masks(void **state) {
+  (void)state;
+  static const struct {
+    const char *model, *software, *profile;
+    int64_t kernels, gradients;
+  } cells[] = {{"BERT-base", "PyTorch 20.06 (DeepLearningExamples)", "torch-ddp", 1, 0},
+               {"GPT-2", "DeepSpeed (Hugging Face Trainer)", "deepspeed", 2, 1},
+               {"BERT-base", "DeepSpeed (Hugging Face Trainer)", "deepspeed", 1, 0},
+               {"GPT-2", "Megatron-DeepSpeed (DeepSpeedExamples, Megatron-LM)", "megatron-lm-2019", 2, 1},
+               {"GPT-2", "Megatron-DeepSpeed (AMP)", "megatron-lm-1.1.5", 1, 2},
+               {"GPT-2", "DeepSpeed ZeRO-3 (Megatron)", "megatron-deepspeed", 1, 0},
+               {"GPT-2", "BMTrain", "bmtrain", 2, 2}};
+  for (size_t i = 0; i < sizeof cells / sizeof cells[0]; i++) {
+    const pl_framework framework = express(cells[i].model, cells[i].software, "")->framework;
+    assert_string_equal(framework.name, cells[i].profile);
+    assert_int_equal(framework.kernels.mask_kernels, cells[i].kernels);
+    assert_int_equal(framework.kernels.mask_gradients, cells[i].gradients);
+  }
+}
+
 /* TensorFlow's graphs, in XLA's clusters where the row says so; the first clips gradients of every microbatch. */
 static void graphs(void **state) {
   (void)state;
@@ -117,6 +138,7 @@ int main(void) {
                                      cmocka_unit_test_setup_teardown(heads, set_up, tear_down),
                                      cmocka_unit_test_setup_teardown(activations, set_up, tear_down),
                                      cmocka_unit_test_setup_teardown(graphs, set_up, tear_down),
+                                     cmocka_unit_test_setup_teardown(masks, set_up, tear_down),
                                      cmocka_unit_test_setup_teardown(softmax, set_up, tear_down)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,6 +56,12 @@ static const struct {
     /* MT-NLG's, which is Megatron-DeepSpeed (arXiv:2201.11990, section 2.2). */
     {"Megatron-LM + DeepSpeed", {.framework = "megatron-deepspeed", .dropout = true}},
     {"Megatron-DeepSpeed (AMP)", {.framework = "megatron-lm-1.1.5", .dropout = true}},
+    {"Megatron-DeepSpeed (DeepSpeedExamples",
+     {.framework = "megatron-lm-2019", .dropout = true, .memory_figure = PL_MEMORY_DEVICE}},
+    {"BMTrain", {.framework = "bmtrain", .zero = 3}},
+    /* DeepSpeed's engine of 2021 and 2022 around Megatron's layers, whatever brackets say which. */
+    {"ZeRO-2 (Megatron", {.framework = "megatron-deepspeed", .dropout = true}},
+    {"ZeRO-3 (Megatron", {.framework = "megatron-deepspeed", .dropout = true}},
     {"Megatron-DeepSpeed", {.framework = "megatron-deepspeed", .dropout = true, .memory_figure = PL_MEMORY_DEVICE}},
     {"Megatron-Bridge", {.framework = "nemo", .sequence_parallel = true, .zero = 1}},
     /* Functional tests state every switch in their model_config.yaml; Megatron-LM's own dropout, 0.1, is not turned
@@ -330,6 +336,8 @@ static void choose_gelu(const pl_measured_row *row, pl_framework *framework) {
   bool gpt2 = pl_row_mentions(row->framework, "Hugging Face") && pl_row_mentions(row->model, "GPT-2");
   bool google = pl_row_mentions(row->framework, "TensorFlow") && !pl_row_mentions(row->framework, "XLA");
   if (gpt2 || google) framework->kernels.fuses_gelu = false;
+  /* And it chooses by the causal mask (torch.where) before it adds that of the batch (modeling_gpt2.py, _attn). */
+  if (gpt2) framework->kernels.mask_kernels = 2, framework->kernels.mask_gradients = 1;
 }
 
 /* Google's BERT clips gradients microbatch by microbatch in TensorFlow 1, those that were added up in TensorFlow 2
