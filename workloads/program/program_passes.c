@@ -78,13 +78,13 @@ static double held_part(const pl_program *program, int32_t block, bool experts) 
 
 /* Without a pipeline head and embedding have one table, the embedding's. Whoever lets go of a module's parameters
  * behind it gathers them once more where the head reads them, in both passes; the embedding's backward pass reads none.
- * FSDP has the table in its root, which it keeps (_post_forward_reshard of torch/distributed/fsdp/_runtime_utils.py,
- * pytorch/pytorch@00ae0bc91ac2: a root is not let go of). */
+ * FSDP has the table in its root, which it keeps (`keeps_last`; _post_forward_reshard of
+ * torch/distributed/fsdp/_runtime_utils.py, pytorch/pytorch@00ae0bc91ac2: a root is not let go of). */
 static double gathered_part(const pl_program *program, int32_t block, bool backward) {
   const pl_block_program *own = pl_making_block(program, block);
   double held = held_part(program, block, false);
   if (!program->model->ends.tied_embeddings || program->strategy->pp > 1 || program->strategy->vpp > 1 ||
-      framework_of(program)->gradients.gradient_path != PL_GRADIENTS_ADDED)
+      framework_of(program)->gathers.keeps_last)
     return held;
   if (own->kind == PL_BLOCK_HEAD) return held + own->tied_parameters;
   return own->kind == PL_BLOCK_EMBEDDING && backward ? 0 : held;
