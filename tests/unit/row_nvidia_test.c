@@ -98,9 +98,9 @@ static void losses_of_bert(void **state) {
   (void)state;
   row r = bert;
   assert_int_equal(express(r)->model->ends.predictions, 80);
-  assert_string_equal(express(r)->framework.name, "torch-ddp");
+  assert_string_equal(express(r)->framework.name, "tensorflow");
   r.framework = "TensorFlow 1 Horovod (XLA)";
-  assert_string_equal(express(r)->framework.name, "jax-xla");
+  assert_string_equal(express(r)->framework.name, "tensorflow-xla");
   r.gpu = "A100";
   r.seq = "128";
   assert_int_equal(express(r)->model->ends.predictions, 20);
