@@ -86,6 +86,10 @@ static void test_layer_switches(void **state) {
       {"gpt2-345m", "\"fused_activation\": false", false, 1, 0, 0},
       /* two dropouts of their own; masks are kept either way */
       {"gpt2-345m", "\"fused_residual\": false", false, 2, 0, 0},
+      /* of queries, keys and values; what the additions' kernels add, dropouts of their own do not */
+      {"gpt2-345m", "\"fused_bias\": false", false, 3, 0, 0},
+      {"gpt2-345m", "\"fused_bias\": false, \"fused_residual\": false", false, 7, 0, 0},
+      {"gpt2-345m", "\"fused_bias\": false, \"fused_activation\": false", false, 4, 0, 0},
       {"gpt2-345m", "\"fused_accumulation\": false", false, 0, 4, 0},
       {"llama-2-7b", "\"fused_activation\": false", true, 1, 3, 2 * f}, /* silu(gate) is kept */
       /* of queries and of keys: the halves exchanged, the other product, the sum; and what autograd runs for them */

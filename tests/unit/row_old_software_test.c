@@ -84,7 +84,7 @@ static void masks(void **state) {
   static const struct {
     const char *model, *software, *profile;
     int64_t kernels, gradients;
-  } cells[] = {{"BERT-base", "PyTorch 20.06 (DeepLearningExamples)", "torch-ddp", 1, 0},
+  } cells[] = {{"BERT-base", "PyTorch 20.06 (DeepLearningExamples)", "torch-ddp-2020", 1, 0},
                {"GPT-2", "DeepSpeed (Hugging Face Trainer)", "deepspeed", 2, 1},
                {"BERT-base", "DeepSpeed (Hugging Face Trainer)", "deepspeed", 1, 0},
                {"GPT-2", "Megatron-DeepSpeed (DeepSpeedExamples, Megatron-LM)", "megatron-lm-2019", 2, 1},

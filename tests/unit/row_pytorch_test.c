@@ -302,7 +302,7 @@ static void autocast(void **state) {
   } cells[] = {{"Hugging Face Trainer (PyTorch DDP)", "fp16", "", "", "torch-ddp", PL_AUTOCAST_ALL},
                {"PyTorch", "bf16", "apex O2", "", "torch-ddp", PL_AUTOCAST_OFF},
                {"PyTorch", "bf16", "pure bf16", "", "torch-ddp", PL_AUTOCAST_OFF},
-               {"PyTorch (DeepLearningExamples 21.11)", "fp16", "", "", "torch-ddp", PL_AUTOCAST_OFF},
+               {"PyTorch (DeepLearningExamples 21.11)", "fp16", "", "", "torch-ddp-2020", PL_AUTOCAST_OFF},
                {"Colossal-AI (HybridParallel)", "bf16", "", "", "torch-ddp", PL_AUTOCAST_OFF},
                {"MosaicML Composer", "bf16", "", "github:mosaicml/examples:x@1", "fsdp-composer-2022", PL_AUTOCAST_ALL},
                {"MosaicML Composer", "bf16", "mode=PURE", "github:mosaicml/examples:x@1", "fsdp-composer-2022",

@@ -108,6 +108,8 @@ static const struct {
     {"torchtune", {.framework = "torchtune", .memory_figure = PL_MEMORY_ALLOCATED}},
     {"InternEvo", {.framework = "internevo", .zero = 1}},
     /* BERT of before fused attention: modeling.py of each multiplies scores, masks, softmax, dropout 0.1. */
+    {"PyTorch 20.0", {.framework = "torch-ddp-2020", .no_flash = true, .dropout = true}},
+    {"DeepLearningExamples 21.11", {.framework = "torch-ddp-2020", .no_flash = true, .dropout = true}},
     {"DeepLearningExamples", {.framework = "torch-ddp", .no_flash = true, .dropout = true}},
     {"TensorFlow", {.framework = "tensorflow", .no_flash = true, .dropout = true}},
     /* Its GPT's and BERT's published configurations have dropout 0.1 (transformers/gpt/configuration.py). */

@@ -163,6 +163,7 @@ typedef struct pl_framework {
     bool fuses_gate;                      /* false: SwiGLU is not, whatever fuses_activation says */
     bool packs_gate; /* gate and up projection are one weight: where SwiGLU is several kernels, one more puts both
                         their gradients side by side */
+    bool fuses_bias; /* products with weights add theirs; else PyTorch's add_ behind them does */
     bool fuses_expert_bias; /* of experts' answers, with their weights: by the product; else in PyTorch ops
                                (fuse/kernel_bias.c) */
     int permutation;        /* pl_permutation_form */

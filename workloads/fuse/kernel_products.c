@@ -186,7 +186,8 @@ static void join_sum(pl_kernel_finding *own, int32_t op) {
 
 /* ---- biases ---- */
 
-/* What is added to the residual stream in the end is added by the addition's kernel. */
+/* What is added to the residual stream in the end is added by the addition's kernel. Without `fused_bias` an activation
+ * that is one kernel still adds what is before it, and what nothing adds behind it is a kernel of its own. */
 static void join_bias(pl_kernel_finding *own, int32_t op) {
   int32_t product = pl_read_made(&own->read, op, 0);
   const pl_ir_op *is = pl_read_op(&own->read, op);
@@ -194,7 +195,9 @@ static void join_bias(pl_kernel_finding *own, int32_t op) {
   if (pl_read_is_partial(&own->read, is->inputs[0]) || pl_read_is_before_residual(&own->read, op)) return;
   int32_t user = own->read.user[is->first_output]; /* which may be kept besides, and read by what is in steps */
   if (pl_read_is_bias_in_steps(&own->read, op, own->framework)) return;
-  if (!own->framework->kernels.fuses_activation && pl_read_is_activation(&own->read, user)) return;
+  bool activated = pl_read_is_activation(&own->read, user);
+  if (!own->framework->kernels.fuses_activation && activated) return;
+  if (!own->framework->kernels.fuses_bias && !activated) return;
   pl_kernel_join(own, op, product);
 }
 

@@ -11,6 +11,7 @@ static void join_residual(pl_kernel_finding *own, int32_t op) {
   pl_read_residual(&own->read, op, &of);
   if (of.reduction != PL_IR_NONE) return;
   if (own->framework->kernels.fuses_residual) pl_kernel_join(own, op, of.dropout);
+  if (!own->framework->kernels.fuses_bias && !own->framework->kernels.fuses_residual) return;
   for (int32_t i = 0; i < of.n_biases; i++)
     pl_kernel_join(own, of.dropout != PL_IR_NONE ? of.dropout : op, of.biases[i]);
 }
