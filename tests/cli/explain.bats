@@ -227,18 +227,25 @@ assert ops['mlp_up', 'forward']['source'] != 'table'"
 e, s = load('folded'), load('simulated')
 assert e['iter_time_s'] == s['iter_time_s'] and len(e['lists']) == len(s['lists'])
 for l in e['lists']:
-    parts = sum(p['time_s'] for p in l['computing']) + sum(p['waited_s'] for p in l['communication'])
+    parts = sum(p['time_s'] for p in l['computing']) + sum(p['exposed_s'] for p in l['communication'])
     assert parts + l['idle_s'] == e['iter_time_s'], l['name']
-    for p in l['communication']: # a device takes part in all that it waits for here
+    for p in l['communication']:
+        if not p['calls']: # what another stage reduces, which its device waits for
+            assert p['role'] == 'data' and p['exposed_s'] > 0 and 'kind' not in p, p
+            continue
         assert p['calls'] > 0 and p['size_bytes'] > 0 and p['hidden_s'] >= 0, p
-        if p['category'] == 'pipeline': assert (p['kind'], p['group_size']) == ('send', 2), p
+        if p['role'] == 'pipeline': assert (p['kind'], p['group_size'], p['algorithm']) == ('send', 2, 'direct'), p
+        if 'kind' not in p: continue # a copy between a device and its host
+        assert p['link'] and p['link_capacity_Bps'] > 0 and 0 < p['alone_s'] <= p['run_s'] * (1 + 1e-9) + p['calls'] * 2**-39, p
+        assert p['bound'] == ('latency' if 2 * p['latency_s'] > p['each_s'] else p['bound']), p
+        assert (p['slowed_by'] is None) == (p['run_s'] <= p['alone_s'] + p['calls'] * 2**-40), p
     for p in l['computing']:
-        if p['name'] == 'logits' and p['category'] == 'forward':
+        if p['op'] == 'logits' and p['pass'] == 'forward':
             assert p['flops'] >= 2 * 1024 * 1024 * 50257 / 2 and p['bound'] == 'compute' and p['source'], p
-def host(name): return [sum(p['time_s'] for p in l['computing'] if p['category'] == 'host') for l in load(name)['lists']]
+def host(name): return [sum(p['time_s'] for p in l['computing'] if p['pass'] == 'host') for l in load(name)['lists']]
 assert all(abs(b - a) <= 0.01 * a for a, b in zip(host('folded'), host('slow'))), (host('folded'), host('slow')) # but for overlap
-assert any(p['name'] == 'logits' for l in e['lists'] for p in l['computing'])
-assert len(e['lists']) == 1 or any(p['category'] == 'pipeline' and p['calls'] > 1 for l in e['lists'] for p in l['communication'])" ||
+assert any(p['op'] == 'logits' for l in e['lists'] for p in l['computing'])
+assert len(e['lists']) == 1 or any(p['role'] == 'pipeline' and p['calls'] > 1 for l in e['lists'] for p in l['communication'])" ||
       { echo "$strategy"; return 1; }
   done
 }
@@ -296,7 +303,7 @@ END
   python "
 e, s = load('explained'), load('simulated')
 assert e['iter_time_s'] == s['iter_time_s'] and [l['name'] for l in e['lists']] == ['first', 'second']
-sends = {p['name']: p for p in e['lists'][1]['communication'] if p['category'] == 'pipeline'}
+sends = {p['op']: p for p in e['lists'][1]['communication'] if p['role'] == 'pipeline'}
 assert {name: (p['calls'], p['size_bytes']) for name, p in sends.items()} == {'y': (2, 1024), 'dy': (2, 1024)}, sends"
   sed 's/{over=f}/{over=q}/' workloads/programs/mlp-2-stages.plir >"$dir/bad.plir"
   run -2 --separate-stderr "$PACELINE" explain --program "$dir/bad.plir" --platform dgx-a100
@@ -338,4 +345,19 @@ assert {name: (p['calls'], p['size_bytes']) for name, p in sends.items()} == {'y
   # The parts of the data group's copies are no work that is made again.
   run -0 "$PACELINE" explain "${job[@]}" --as-program
   [[ "$output" != *"made again"* ]]
+}
+
+@test "explain: of a program which way its communication goes as of its tuple, and the same tables" {
+  local job=(--model llama-3-8b --framework megatron-core --platform dgx-h100:2 --gbs 16 --seq 4096 --strategy pp=2,dp=2,tmp=4,mbs=1,sp=1,zero=1)
+  "$PACELINE" explain "${job[@]}" --stage 1 --json >"$BATS_TEST_TMPDIR/tuple.json"
+  "$PACELINE" explain "${job[@]}" --stage 1 --json --as-program >"$BATS_TEST_TMPDIR/program.json"
+  ways() { jq -c "[$1.communication[] | select(.role == \"tensor\" and .calls > 8)
+    | [.kind, .algorithm, .group_size, .group_nodes, .size_bytes, .each_s, .latency_s, .bound, .link_capacity_Bps]] | unique" "$2"; }
+  [ "$(ways '.stages[0]' "$BATS_TEST_TMPDIR/tuple.json")" = "$(ways '.lists[0]' "$BATS_TEST_TMPDIR/program.json")" ]
+  [ "$(ways '.lists[0]' "$BATS_TEST_TMPDIR/program.json" | jq length)" -ge 2 ]
+  jq -e '.lists[0].communication | map(.op) | index("gather parameters") and index("reduce gradients") and index("norm1_all_gather")' \
+    "$BATS_TEST_TMPDIR/program.json"
+  heads() { "$PACELINE" explain "${job[@]}" "$@" | awk '/^  where the time goes  *calls|^  computing |^  role / {$1 = $1; print}'; }
+  [ "$(heads | wc -l)" -eq 4 ]
+  [ "$(heads)" = "$(heads --as-program)" ]
 }

@@ -228,16 +228,16 @@ END
 @test "explain of a program: what a device computes, waits for and idles is the iteration" {
   run "$PACELINE" explain --platform dgx-1v --model gpt2-345m --gbs 32 --seq 64 --strategy gpt-megatron-3d.yaml --stage all --json
   [ "$status" -eq 0 ] && [ "$(jq '.lists | length' <<<"$output")" -eq 2 ]
-  [ "$(jq '[.iter_time_s as $all | .lists[] | ([.computing[].time_s, .communication[].waited_s] | add) + .idle_s - $all | fabs < 1e-12 * $all] | all' <<<"$output")" = true ]
-  [ "$(jq '[.lists[0].computing[].name] | map(startswith("h.*.mlp")) | any' <<<"$output")" = true ]
+  [ "$(jq '[.iter_time_s as $all | .lists[] | ([.computing[].time_s, .communication[].exposed_s] | add) + .idle_s - $all | fabs < 1e-12 * $all] | all' <<<"$output")" = true ]
+  [ "$(jq '[.lists[0].computing[].op] | map(startswith("h.*.mlp")) | any' <<<"$output")" = true ]
   one=$("$PACELINE" simulate --platform dgx-1v --model gpt2-345m --gbs 32 --seq 64 --strategy gpt-megatron-3d.yaml --json)
   [ "$(jq .iter_time_s <<<"$output")" = "$(jq .iter_time_s <<<"$one")" ]
   run "$PACELINE" explain --platform dgx-1v --model gpt2-345m --gbs 32 --seq 64 --strategy gpt-megatron-3d.yaml --top 2
-  [[ $output == *"list "*"(the busiest)"*"more (--top 0 shows all)"*"waiting for communication"* ]]
+  [[ $output == *"list "*"(the busiest)"*"bubble "*"iteration "*"more (--top 0 shows all)"*"slowest link"* ]]
   refused "--stage: 2 is out of range" explain --platform dgx-1v --model gpt2-345m --gbs 32 --seq 64 --strategy gpt-megatron-3d.yaml --stage 2
   has_onnx
   run "$PACELINE" explain --platform dgx-1v --model "$FILES/good.onnx" --gbs 32 --strategy pp=1,dp=8,tmp=1,mbs=4
-  [ "$status" -eq 0 ] && [[ $output == *"list 0 of 1, "*"computing what"*"all_reduce"* ]]
+  [ "$status" -eq 0 ] && [[ $output == *"list 0 of 1, "*"computing op"*"all_reduce"* ]]
 }
 
 @test "gradients in the host of replicas with unlike numbers of microbatches: an even split is none, any is the same training" {

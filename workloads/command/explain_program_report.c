@@ -2,6 +2,7 @@
 #include "workloads/command/explain_program_report.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "core/base/units.h"
@@ -54,7 +55,7 @@ static uint32_t shown(uint32_t n, uint32_t top) {
 }
 
 /* Lines are at most this long; a name that leaves no room for its row stands on a line of its own. */
-enum { LINE_COLUMNS = 120, COMPUTING_COLUMNS = 80, COMMUNICATION_COLUMNS = 92, NAME_LEAST = 16, SHAPE_LEAST = 5 };
+enum { LINE_COLUMNS = 120, COMPUTING_COLUMNS = 80, COMMUNICATION_NAME = 29, NAME_LEAST = 16, SHAPE_LEAST = 5 };
 
 static int name_width(const pl_program_part *parts, uint32_t n, int others) {
   size_t width = NAME_LEAST, most = (size_t)(LINE_COLUMNS - others);
@@ -81,10 +82,6 @@ static const char *source_of(const pl_program_part *part) {
   return common(part->source, part->source >= 0 ? pl_cost_source_name((pl_cost_source)part->source) : NULL);
 }
 
-static const char *kind_of(const pl_program_part *part) {
-  return common(part->kind, part->kind >= 0 ? pl_collective_name((pl_collective_kind)part->kind) : NULL);
-}
-
 static const char *shape_of(const pl_program_part *part, char text[PL_EXPLAIN_SHAPE_BYTES]) {
   return part->unlike ? "mixed" : pl_explain_format_shape(part->kernel, text);
 }
@@ -99,54 +96,83 @@ static int shape_width(const pl_program_part *parts, uint32_t n) {
 
 /* "gemm" ... of kernels; of all else what it is for. */
 static const char *kind_name_of(const pl_program_part *part) {
-  bool kernel = part->kernel != NULL && part->category != PL_CATEGORY_OPTIMIZER;
-  return kernel ? pl_op_kind_name((pl_op_kind)part->kernel->kind) : pl_category_name((pl_category)part->category);
+  if (part->kernel != NULL && part->category != PL_CATEGORY_OPTIMIZER)
+    return pl_op_kind_name((pl_op_kind)part->kernel->kind);
+  if (pl_category_is_communication((pl_category)part->category)) return "copy";
+  return pl_category_name((pl_category)part->category);
 }
 
-/* What a list computes by kinds of ops, and what it waits for by what that is for, as of a tuple's stage. */
+/* Kinds of kernels by their enumerator, then optimizer, host and other, then the categories of communication, as of a
+ * tuple's stage (workloads/run/explain_rows.c); kernels that only copy what was communicated are filed with it. */
+enum {
+  KIND_FIRST_CATEGORY = PL_OP_KIND_COUNT,
+  KIND_FIRST_COMMUNICATION = KIND_FIRST_CATEGORY + PL_CATEGORY_COUNT,
+  KIND_COUNT = KIND_FIRST_COMMUNICATION + PL_CATEGORY_COUNT
+};
 typedef struct kind_sum {
-  const char *name;
-  bool computes;
   uint64_t calls;
   double flops, bytes;
   pl_ticks time, hidden;
 } kind_sum;
-enum { MOST_KINDS = 2 * PL_OP_KIND_COUNT + 2 * PL_CATEGORY_COUNT };
 
-static uint32_t sum_kinds(const pl_program_list *list, kind_sum sums[MOST_KINDS]) {
-  uint32_t n = 0;
+static int kind_at(const pl_program_part *part) {
+  if (pl_category_is_communication((pl_category)part->category)) return KIND_FIRST_COMMUNICATION + part->category;
+  if (part->kernel != NULL && part->category != PL_CATEGORY_OPTIMIZER) return part->kernel->kind;
+  return KIND_FIRST_CATEGORY + part->category;
+}
+
+static void sum_kinds(const pl_program_list *list, kind_sum sums[KIND_COUNT]) {
   for (uint32_t i = 0; i < list->n_parts; i++) {
     const pl_program_part *part = &list->parts[i];
-    const char *name = part->computes ? kind_name_of(part) : pl_category_name((pl_category)part->category);
-    uint32_t at = 0;
-    while (at < n && (sums[at].computes != part->computes || strcmp(sums[at].name, name) != 0))
-      at++;
-    if (at == n) sums[n++] = (kind_sum){.name = name, .computes = part->computes};
-    PL_ASSERT(n <= MOST_KINDS);
-    sums[at].calls += part->calls;
-    sums[at].flops += part->computes ? part->flops : 0;
-    sums[at].bytes += part->bytes;
-    sums[at].time += part->time;
-    if (!part->computes && part->calls > 0) sums[at].hidden += pl_program_part_hidden(part);
+    kind_sum *sum = &sums[kind_at(part)];
+    sum->calls += part->calls;
+    sum->flops += part->flops;
+    sum->bytes += part->bytes;
+    sum->time += part->time;
+    if (!part->computes && part->calls > 0) sum->hidden += pl_program_part_hidden(part);
   }
-  return n;
+}
+
+/* The columns of the breakdown, but for those that only some strategies have. */
+static bool is_always_shown(int kind) {
+  int category = kind - KIND_FIRST_COMMUNICATION;
+  return category == PL_CATEGORY_TENSOR || category == PL_CATEGORY_PIPELINE || category == PL_CATEGORY_DATA;
+}
+
+static void print_kind(FILE *stream, const pl_program_explanation *explanation, int kind, const kind_sum *sum) {
+  char text[4][PL_UNIT_TEXT_BYTES], name[PL_UNIT_TEXT_BYTES];
+  bool computes = kind < KIND_FIRST_COMMUNICATION;
+  if (sum->calls == 0 && sum->time == 0 && !is_always_shown(kind)) return;
+  snprintf(name, sizeof name, "%s%s",
+           kind < KIND_FIRST_CATEGORY ? pl_op_kind_name((pl_op_kind)kind)
+           : computes                 ? pl_category_name((pl_category)(kind - KIND_FIRST_CATEGORY))
+                                      : pl_category_name((pl_category)(kind - KIND_FIRST_COMMUNICATION)),
+           computes ? "" : " communication");
+  fprintf(stream, "  %-24s", name);
+  if (computes)
+    fprintf(stream, " %9" PRIu64 " %10s %10s", sum->calls, pl_format_flops(sum->flops, text[0]),
+            pl_format_bytes(sum->bytes, text[1]));
+  else if (sum->calls > 0)
+    fprintf(stream, " %9" PRIu64 " %21s", sum->calls, "");
+  else
+    fprintf(stream, " %31s", "");
+  fprintf(stream, " %10s  %5.1f %%", pl_format_time(pl_ticks_to_s(sum->time), text[2]),
+          share_of(explanation, sum->time));
+  if (!computes && sum->calls > 0) fprintf(stream, " %10s", pl_format_time(pl_ticks_to_s(sum->hidden), text[3]));
+  fputc('\n', stream);
 }
 
 static void print_kinds(FILE *stream, const pl_program_explanation *explanation, const pl_program_list *list) {
-  kind_sum sums[MOST_KINDS];
-  char text[4][PL_UNIT_TEXT_BYTES];
-  uint32_t n = sum_kinds(list, sums);
+  kind_sum sums[KIND_COUNT] = {{0}};
+  char text[PL_UNIT_TEXT_BYTES];
+  sum_kinds(list, sums);
   fprintf(stream, "\n  where the time goes          calls       FLOP      bytes       time    share     hidden\n");
-  for (uint32_t i = 0; i < n; i++) {
-    const kind_sum *sum = &sums[i];
-    char name[PL_UNIT_TEXT_BYTES];
-    snprintf(name, sizeof name, "%s%s", sum->name, sum->computes ? "" : " communication");
-    fprintf(stream, "  %-24s %9" PRIu64 " %10s %10s %10s  %5.1f %%", name, sum->calls,
-            sum->computes ? pl_format_flops(sum->flops, text[0]) : "", pl_format_bytes(sum->bytes, text[1]),
-            pl_format_time(pl_ticks_to_s(sum->time), text[2]), share_of(explanation, sum->time));
-    if (!sum->computes) fprintf(stream, " %10s", pl_format_time(pl_ticks_to_s(sum->hidden), text[3]));
-    fputc('\n', stream);
-  }
+  for (int kind = 0; kind < KIND_COUNT; kind++)
+    print_kind(stream, explanation, kind, &sums[kind]);
+  fprintf(stream, "  %-24s %31s %10s  %5.1f %%\n", "bubble", "", pl_format_time(pl_ticks_to_s(list->idle), text),
+          share_of(explanation, list->idle));
+  fprintf(stream, "  %-24s %31s %10s  %5.1f %%\n", "iteration", "",
+          pl_format_time(pl_ticks_to_s(explanation->makespan), text), 100.0);
 }
 
 static void print_computing(FILE *stream, const pl_program_explanation *explanation, const pl_program_list *list,
@@ -156,99 +182,146 @@ static void print_computing(FILE *stream, const pl_program_explanation *explanat
   int shapes = shape_width(list->parts, most);
   int width = name_width(list->parts, most, COMPUTING_COLUMNS + shapes + 1);
   char shape[PL_EXPLAIN_SHAPE_BYTES];
-  fprintf(stream, "\n  %-9s %-*s %7s %-*s %6s %8s %8s %8s %8s %-7s %s\n", "computing", width, "what", "calls", shapes,
+  fprintf(stream, "\n  %-9s %-*s %7s %-*s %6s %8s %8s %8s %8s %-7s %s\n", "computing", width, "op", "calls", shapes,
           "shape", "FLOP", "bytes", "each", "all", "share", "bound", "source");
   for (uint32_t i = 0; i < most; i++) {
     const pl_program_part *part = &list->parts[i];
-    double all_s = pl_ticks_to_s(part->time), calls = (double)part->calls;
+    double all_s = pl_ticks_to_s(part->time), each_s = pl_ticks_to_s(part->alone), calls = (double)part->calls;
     bool works = part->bound != PL_PROGRAM_PART_NONE;
     put_named(stream, part, width);
     fprintf(stream, " %7" PRIu64 " %-*s %6s %8s %8s %8s  %5.1f %% %-7s %s\n", part->calls, shapes,
             shape_of(part, shape), works ? pl_format_flops(part->flops / calls, text[0]) : "-",
-            works ? pl_format_bytes(part->bytes / calls, text[1]) : "-", pl_format_time(all_s / calls, text[2]),
+            works ? pl_format_bytes(part->bytes / calls, text[1]) : "-", pl_format_time(each_s / calls, text[2]),
             pl_format_time(all_s, text[3]), share_of(explanation, part->time), bound_of(part), source_of(part));
   }
   print_more(stream, explanation, list->parts, most, n);
 }
 
-static const char *format_group(const pl_program_part *part, char text[PL_UNIT_TEXT_BYTES]) {
-  if (part->n_members < 0 || part->n_nodes < 0) return common(part->n_members, "mixed");
-  snprintf(text, PL_UNIT_TEXT_BYTES, "%" PRId32 " on %" PRId32, part->n_members, part->n_nodes);
-  return text;
+static void put_communication(FILE *stream, const pl_program_part *part) {
+  fprintf(stream, "  %-9s %-*s", pl_category_name((pl_category)part->category), COMMUNICATION_NAME, part->name);
+  if ((int)strlen(part->name) > COMMUNICATION_NAME) fprintf(stream, "\n  %-9s %-*s", "", COMMUNICATION_NAME, "");
 }
 
+static const char *communication_bound(const pl_program_part *part) {
+  return part->group != NULL ? pl_explained_group_bound(part->group, part->alone, part->calls) : "-";
+}
+
+static void print_times(FILE *stream, const pl_program_explanation *explanation, const pl_program_part *part) {
+  char text[5][PL_UNIT_TEXT_BYTES];
+  double calls = (double)part->calls;
+  pl_format_time(pl_ticks_to_s(part->time), text[0]);
+  put_communication(stream, part);
+  if (part->calls == 0) {
+    fprintf(stream, " %-33s %8s  %5.1f %%\n", "waited for, without a part in it", text[0],
+            share_of(explanation, part->time));
+    return;
+  }
+  fprintf(stream, " %6" PRIu64 " %8s %8s %8s %8s  %5.1f %% %8s  %s\n", part->calls,
+          pl_format_bytes(part->bytes / calls, text[1]),
+          part->alone < 0 ? "-" : pl_format_time(pl_ticks_to_s(part->alone) / calls, text[2]),
+          pl_format_time(pl_ticks_to_s(part->run) / calls, text[3]), text[0], share_of(explanation, part->time),
+          pl_format_time(pl_ticks_to_s(pl_program_part_hidden(part)), text[4]), communication_bound(part));
+}
+
+static void print_way(FILE *stream, const pl_program_part *part) {
+  enum { BEFORE = 91, INDENT = 4, LINK_BYTES = 128 };
+  char members[32], link[LINK_BYTES] = "-", rate[PL_UNIT_TEXT_BYTES];
+  const pl_explained_group *group = part->group;
+  if (group == NULL || part->calls == 0) return;
+  const char *slowed = pl_explained_group_slowed_by(group, part->alone, part->run, part->calls);
+  snprintf(members, sizeof members, "%" PRIu32 " on %" PRIu32, group->size, group->n_nodes);
+  if (group->link != NULL)
+    snprintf(link, sizeof link, "%s, %s", group->link, pl_format_rate(group->link_capacity_Bps, rate));
+  put_communication(stream, part);
+  fprintf(stream, " %-14s %-12s %-9s %-10s ", pl_collective_name(group->kind), pl_algorithm_names[group->algorithm],
+          members, slowed != NULL ? slowed : "-");
+  if (BEFORE + strlen(link) > LINE_COLUMNS) fprintf(stream, "\n%*s", INDENT, "");
+  fprintf(stream, "%s\n", link);
+}
+
+/* Times first, then which way each of them takes, as of a tuple. */
 static void print_communication(FILE *stream, const pl_program_explanation *explanation, const pl_program_list *list,
                                 uint32_t top) {
-  char text[5][PL_UNIT_TEXT_BYTES];
   uint32_t first = n_computing(list), n = list->n_parts - first, most = shown(n, top);
-  int width = name_width(list->parts + first, most, COMMUNICATION_COLUMNS);
   if (n == 0) return;
-  fprintf(stream, "\n  %-9s %-*s %7s %8s %8s %8s %8s %8s  %-14s %s\n", "for", width, "communication", "calls", "size",
-          "each", "waited", "share", "hidden", "kind", "group");
-  for (uint32_t i = first; i < first + most; i++) {
-    const pl_program_part *part = &list->parts[i];
-    double calls = (double)part->calls;
-    put_named(stream, part, width);
-    pl_format_time(pl_ticks_to_s(part->time), text[0]);
-    if (part->calls == 0) {
-      fprintf(stream, " %-25s %8s  %5.1f %%\n", "without a part in it", text[0], share_of(explanation, part->time));
-      continue;
-    }
-    fprintf(stream, " %7" PRIu64 " %8s %8s %8s  %5.1f %% %8s  %-14s %s\n", part->calls,
-            pl_format_bytes(part->bytes / calls, text[1]), pl_format_time(pl_ticks_to_s(part->run) / calls, text[2]),
-            text[0], share_of(explanation, part->time),
-            pl_format_time(pl_ticks_to_s(pl_program_part_hidden(part)), text[3]), kind_of(part),
-            format_group(part, text[4]));
-  }
+  fprintf(stream, "\n  %-9s %-29s %6s %8s %8s %8s %8s %8s %8s  %s\n", "role", "communication", "calls", "size", "alone",
+          "in run", "exposed", "share", "hidden", "bound");
+  for (uint32_t i = first; i < first + most; i++)
+    print_times(stream, explanation, &list->parts[i]);
   print_more(stream, explanation, list->parts + first, most, n);
-}
-
-static void print_sums(FILE *stream, const pl_program_explanation *explanation, const pl_program_list *list) {
-  char text[PL_UNIT_TEXT_BYTES];
-  pl_ticks computing = 0, waiting = 0;
-  for (uint32_t i = 0; i < list->n_parts; i++)
-    *(list->parts[i].computes ? &computing : &waiting) += list->parts[i].time;
-  const struct {
-    const char *name;
-    pl_ticks time;
-  } sums[] = {{"computing", computing},
-              {"waiting for communication", waiting},
-              {"idle", list->idle},
-              {"iteration", explanation->makespan}};
-  fprintf(stream, "\n");
-  for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
-    fprintf(stream, "  %-68s %9s  %5.1f %%\n", sums[i].name, pl_format_time(pl_ticks_to_s(sums[i].time), text),
-            share_of(explanation, sums[i].time));
+  fprintf(stream, "\n  %-9s %-29s %-14s %-12s %-9s %-10s %s\n", "role", "its way", "kind", "algorithm", "group",
+          "slowed by", "slowest link");
+  for (uint32_t i = first; i < first + most; i++)
+    print_way(stream, &list->parts[i]);
 }
 
 void pl_explain_program_print(FILE *stream, const pl_cluster *cluster, const pl_program_explanation *explanation,
                               uint32_t first, uint32_t end, uint32_t top) {
   for (uint32_t l = first; l < end; l++) {
     const pl_program_list *list = &explanation->lists[l];
-    fprintf(stream, "\nlist %u of %u, %s%s, device %s (%s)\n", l, explanation->n_lists, list->name,
+    fprintf(stream, "\nlist %u of %u, %s%s, device %s (%s)", l, explanation->n_lists, list->name,
             explanation->n_lists > 1 && l == explanation->busiest ? " (the busiest)" : "",
             cluster->devices[list->device].name, pl_cluster_profile(cluster, list->device)->name);
+    if (list->n_alike > 1) fprintf(stream, ", one of %" PRIu32 " alike", list->n_alike);
+    fputc('\n', stream);
     print_kinds(stream, explanation, list);
     print_computing(stream, explanation, list, top);
     print_communication(stream, explanation, list, top);
-    print_sums(stream, explanation, list);
   }
 }
 
 /* ---- JSON ---- */
 
-/* Figures of one call; what calls differ in is left out. */
-static void put_exchange(pl_json *json, const pl_program_part *part) {
-  pl_json_put_number(json, "run_s", pl_ticks_to_s(part->run));
-  if (part->calls == 0) return;
-  pl_json_put_number(json, "hidden_s", pl_ticks_to_s(pl_program_part_hidden(part)));
-  pl_json_put_number(json, "size_bytes", part->bytes / (double)part->calls);
-  if (part->kind >= 0) pl_json_put_string(json, "kind", kind_of(part));
-  if (part->n_members >= 0) pl_json_put_integer(json, "group_size", part->n_members);
-  if (part->n_nodes >= 0) pl_json_put_integer(json, "group_nodes", part->n_nodes);
+/* NAN, which is null: alone is not known. */
+static double alone_s(const pl_program_part *part) {
+  return part->alone < 0 ? (double)NAN : pl_ticks_to_s(part->alone);
 }
 
-static void put_parts(pl_json *json, const pl_program_list *list, bool computes, uint32_t top) {
+static void put_group(pl_json *json, const pl_program_part *part) {
+  const pl_explained_group *group = part->group;
+  pl_json_put_string(json, "kind", pl_collective_name(group->kind));
+  pl_json_put_string(json, "algorithm", pl_algorithm_names[group->algorithm]);
+  pl_json_put_integer(json, "group_size", group->size);
+  pl_json_put_integer(json, "group_nodes", group->n_nodes);
+  pl_json_put_number(json, "latency_s", group->latency_s);
+  if (part->calls > 0) {
+    pl_json_put_string(json, "bound", communication_bound(part));
+    pl_json_put_string(json, "slowed_by", pl_explained_group_slowed_by(group, part->alone, part->run, part->calls));
+  }
+  pl_json_put_string(json, "link", group->link);
+  pl_json_put_number(json, "link_capacity_Bps", group->link == NULL ? (double)NAN : group->link_capacity_Bps);
+}
+
+static void put_exchange(pl_json *json, const pl_program_part *part) {
+  if (part->calls > 0) {
+    if (part->group != NULL) put_group(json, part);
+    pl_json_put_number(json, "size_bytes", part->bytes / (double)part->calls);
+    pl_json_put_number(json, "each_s", alone_s(part) / (double)part->calls);
+    pl_json_put_number(json, "alone_s", alone_s(part));
+    pl_json_put_number(json, "run_s", pl_ticks_to_s(part->run));
+    pl_json_put_number(json, "hidden_s", pl_ticks_to_s(pl_program_part_hidden(part)));
+  }
+  pl_json_put_number(json, "exposed_s", pl_ticks_to_s(part->time));
+}
+
+static void put_work(pl_json *json, const pl_program_part *part) {
+  double calls = (double)part->calls;
+  if (part->bound != PL_PROGRAM_PART_NONE) {
+    pl_json_put_number(json, "flops", part->flops / calls);
+    pl_json_put_number(json, "bytes", part->bytes / calls);
+    pl_json_put_string(json, "kind", kind_name_of(part));
+    if (!part->unlike) pl_explain_put_shape(json, part->kernel);
+    pl_json_put_string(json, "bound", bound_of(part));
+    pl_json_put_string(json, "source", source_of(part));
+  }
+  pl_json_put_number(json, "each_s", alone_s(part) / calls);
+  pl_json_put_number(json, "alone_s", alone_s(part));
+  pl_json_put_number(json, "time_s", pl_ticks_to_s(part->time));
+}
+
+/* Keys as of a tuple's stage. */
+static void put_parts(pl_json *json, const pl_program_explanation *explanation, const pl_program_list *list,
+                      bool computes, uint32_t top) {
   uint32_t n = 0;
   pl_json_key(json, computes ? "computing" : "communication");
   pl_json_open_array(json);
@@ -256,19 +329,14 @@ static void put_parts(pl_json *json, const pl_program_list *list, bool computes,
     const pl_program_part *part = &list->parts[i];
     if (part->computes != computes || (top > 0 && n++ == top)) continue;
     pl_json_open_object(json);
-    pl_json_put_string(json, "name", part->name);
-    pl_json_put_string(json, "category", pl_category_name((pl_category)part->category));
+    pl_json_put_string(json, "op", part->name);
+    pl_json_put_string(json, computes ? "pass" : "role", pl_category_name((pl_category)part->category));
     pl_json_put_integer(json, "calls", (int64_t)part->calls);
-    pl_json_put_number(json, computes ? "time_s" : "waited_s", pl_ticks_to_s(part->time));
-    if (computes && part->bound != PL_PROGRAM_PART_NONE) {
-      pl_json_put_number(json, "flops", part->flops / (double)part->calls);
-      pl_json_put_number(json, "bytes", part->bytes / (double)part->calls);
-      pl_json_put_string(json, "kind", kind_name_of(part));
-      if (!part->unlike) pl_explain_put_shape(json, part->kernel);
-      pl_json_put_string(json, "bound", bound_of(part));
-      pl_json_put_string(json, "source", source_of(part));
-    }
-    if (!computes) put_exchange(json, part);
+    if (computes)
+      put_work(json, part);
+    else
+      put_exchange(json, part);
+    pl_json_put_number(json, "share", share_of(explanation, part->time) / 100);
     pl_json_close_object(json);
   }
   pl_json_close_array(json);
@@ -290,8 +358,8 @@ void pl_explain_program_json(FILE *stream, const pl_cluster *cluster, const pl_p
     pl_json_put_string(&json, "name", list->name);
     pl_json_put_string(&json, "device", cluster->devices[list->device].name);
     pl_json_put_number(&json, "idle_s", pl_ticks_to_s(list->idle));
-    put_parts(&json, list, true, top);
-    put_parts(&json, list, false, top);
+    put_parts(&json, explanation, list, true, top);
+    put_parts(&json, explanation, list, false, top);
     pl_json_close_object(&json);
   }
   pl_json_close_array(&json);

@@ -45,20 +45,12 @@ static const char *name_of(const pl_explained_op *op) {
   return op->name != NULL ? op->name : "?";
 }
 
-/* "link" and "cap": the bytes take longer than the latency, on that link or because a FATPIPE link, the phases or the
- * efficiency of the algorithm allow less; "latency": the other way round. */
 static const char *bound_of(const pl_explain_row *row) {
-  if (row->time->alone < 0) return "unknown";
-  double alone_s = pl_ticks_to_s(row->time->alone) / (double)row->time->calls;
-  if (2 * row->group.latency_s > alone_s) return "latency";
-  return row->group.is_capped ? "cap" : "link";
+  return pl_explained_group_bound(&row->group, row->time->alone, row->time->calls);
 }
 
-/* Why it takes longer in the run than alone; NULL: it does not, or alone is not known. */
 static const char *slowed_by(const pl_explain_row *row) {
-  if (row->time->alone < 0 || row->time->run <= row->time->alone + (pl_ticks)row->time->calls) return NULL;
-  if (row->group.contends && row->group.overlaps) return "both";
-  return row->group.overlaps ? "overlap" : "contention";
+  return pl_explained_group_slowed_by(&row->group, row->time->alone, row->time->run, row->time->calls);
 }
 
 /* ---- text ---- */

@@ -200,6 +200,23 @@ static bool gathers_wide(const pl_ir_graphing *own, const pl_ir_type *type) {
   return pl_framework_autocast(own->framework, (pl_dtype)type->element) == PL_AUTOCAST_ALL;
 }
 
+/* What timelines and tables call it, as of a tuple: of parameters and gradients what it is for, else what it is of. */
+static const char *meeting_label(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op,
+                                 pl_category category) {
+  const char *row = pl_ir_row_at(op->row)->name, *of = f->values[op->inputs[0]].name;
+  bool gathers = pl_ir_op_is(op, "all_gather");
+  if (!own->options->names) return row;
+  if (category == PL_CATEGORY_DATA || own->category == PL_CATEGORY_OPTIMIZER)
+    return gathers ? "gather parameters" : "reduce gradients";
+  size_t length = strlen(of), end = length;
+  while (end > 0 && of[end - 1] >= '0' && of[end - 1] <= '9') { /* "norm1.2": a variant of "norm1" */
+    if (end > 1 && of[end - 2] == '.') length = end - 2;
+    end = length == end - 2 ? length : end - 1;
+  }
+  const char *label = pl_arena_printf(own->arena, "%.*s_%s", (int)length, of, row);
+  return label != NULL ? label : row;
+}
+
 pl_ir_meeting pl_ir_graph_meeting_of(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op) {
   /* what of it is there: workloads/language/ir_routing.h */
   const pl_ir_type *type = &f->values[op->inputs[0]].type;
@@ -207,11 +224,11 @@ pl_ir_meeting pl_ir_graph_meeting_of(const pl_ir_graphing *own, const pl_ir_func
                         .axes = axes_of_legs(&own->module->mesh, f, op),
                         .of_tokens = pl_ir_is_routed(&own->routing, type) && collective_of(op) == PL_ALL_TO_ALL,
                         .bytes = pl_ir_collective_bytes(&own->module->mesh, f, op) *
-                                 pl_ir_moved_share(&own->routing, op, type),
-                        .label = pl_ir_row_at(op->row)->name};
+                                 pl_ir_moved_share(&own->routing, op, type)};
   if (made.of_tokens && own->token_bytes > 0 && exchanges(op, "to"))
     made.bytes *= own->token_bytes / pl_ir_element_bytes((pl_ir_element)f->values[op->inputs[0]].type.element);
   made.category = category_of(own, f, op, &made.stream);
+  made.label = meeting_label(own, f, op, made.category);
   if (made.stream == PL_STREAM_GRADIENT && is_of_experts(&own->module->mesh, type, made.axes))
     made.stream = PL_STREAM_EXPERT_GRADIENT;
   if (made.kind == PL_ALL_GATHER && made.category == PL_CATEGORY_DATA && gathers_wide(own, type))

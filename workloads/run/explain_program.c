@@ -1,10 +1,19 @@
 /* See workloads/run/explain_program.h. */
 #include "workloads/run/explain_program.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "workloads/run/program_members.h"
+
+/* Which way the transfers of a spec go. */
+typedef struct way {
+  bool is_known;
+  const pl_explained_group
+      *group;     /* the same one of specs that are alike; NULL: a copy between a device and its host */
+  pl_ticks alone; /* of one; -1: not known */
+} way;
 
 typedef struct explaining {
   const pl_graph *graph;
@@ -16,6 +25,8 @@ typedef struct explaining {
   const pl_cluster *cluster;
   pl_program_members members;
   const char **patterns; /* per name of the graph; NULL: not yet asked for */
+  way *ways;             /* per transfer spec of the graph */
+  uint32_t *users;       /* per link: specs that use it */
   /* of the list in hand */
   uint32_t device;
   pl_program_part *parts;
@@ -41,7 +52,8 @@ static const char *pattern_of(const char *name, pl_arena *arena) {
   return text;
 }
 
-static pl_program_part *part_of(explaining *own, uint32_t name, uint8_t category, bool computes) {
+static pl_program_part *part_of(explaining *own, uint32_t name, uint8_t category, bool computes,
+                                const pl_explained_group *group) {
   const char *pattern = pl_category_name((pl_category)category);
   if (name != PL_NONE) {
     if (own->patterns[name] == NULL) own->patterns[name] = pattern_of(own->graph->names[name], own->arena);
@@ -49,7 +61,7 @@ static pl_program_part *part_of(explaining *own, uint32_t name, uint8_t category
   }
   if (pattern == NULL) return NULL;
   for (uint32_t i = 0; i < own->n_parts; i++)
-    if (own->parts[i].category == category && own->parts[i].computes == computes &&
+    if (own->parts[i].category == category && own->parts[i].computes == computes && own->parts[i].group == group &&
         strcmp(own->parts[i].name, pattern) == 0)
       return &own->parts[i];
   own->parts =
@@ -60,9 +72,7 @@ static pl_program_part *part_of(explaining *own, uint32_t name, uint8_t category
                                                .computes = computes,
                                                .bound = PL_PROGRAM_PART_NONE,
                                                .source = PL_PROGRAM_PART_NONE,
-                                               .kind = PL_PROGRAM_PART_NONE,
-                                               .n_members = PL_PROGRAM_PART_NONE,
-                                               .n_nodes = PL_PROGRAM_PART_NONE};
+                                               .group = group};
   return &own->parts[own->n_parts++];
 }
 
@@ -91,10 +101,18 @@ static bool same_shape(const pl_op *a, const pl_op *b) {
   return a->kind == b->kind && a->batch == b->batch && a->m == b->m && a->n == b->n && a->k == b->k;
 }
 
+static uint32_t profile_of(const explaining *own) {
+  return own->cluster->devices[own->graph->devices[own->device].device].profile;
+}
+
+static pl_ticks ticks_alone(const explaining *own, uint32_t of) {
+  return own->made->origins[of]->ticks[profile_of(own)];
+}
+
 static void add_work(const explaining *own, uint32_t of, uint64_t times, pl_program_part *part) {
   const pl_ir_origin *origin = own->made->origins[of];
   if (origin == NULL) return;
-  uint32_t profile = own->cluster->devices[own->graph->devices[own->device].device].profile;
+  uint32_t profile = profile_of(own);
   part->flops += (double)times * origin->kernel.flops;
   part->bytes += (double)times * origin->kernel.bytes;
   if (part->kernel == NULL) part->kernel = &origin->kernel;
@@ -110,11 +128,13 @@ static pl_code add_computing(explaining *own) {
     const pl_part *of = &own->graph->parts[span->part];
     if (own->graph->streams[own->graph->task_streams[task->first_stream + span->member]].device != own->device)
       continue;
-    pl_program_part *part = part_of(own, of->name, of->category, true);
+    pl_program_part *part = part_of(own, of->name, of->category, true, NULL);
     if (part == NULL) return no_memory(own);
     uint64_t times = times_of(own, span->task, span->finish);
+    pl_ticks time = (span->finish - span->start) * (pl_ticks)times;
     part->calls += times;
-    part->time += (span->finish - span->start) * (pl_ticks)times;
+    part->time += time;
+    part->alone += own->made->origins[span->part] != NULL ? ticks_alone(own, span->part) * (pl_ticks)times : time;
     add_work(own, span->part, times, part);
   }
   return PL_OK;
@@ -126,13 +146,70 @@ static uint32_t has_part_in(const explaining *own, const pl_task *task) {
   return task->n_streams > 0 ? has_stream(own, task) : pl_program_members_times(&own->members, task, own->device);
 }
 
-static void add_exchange(const explaining *own, const pl_task *task, uint64_t times, pl_program_part *part) {
+/* ---- ways ---- */
+
+static bool has_overlap_factor(const explaining *own, const pl_ir_sent *sent) {
+  for (uint32_t i = 0; i < sent->n_members; i++)
+    if (pl_cluster_profile(own->cluster, sent->members[i])->overlap_communication > 0) return true;
+  return false;
+}
+
+/* Whether another transfer uses one of its links, or more of its own class than it alone does. */
+static bool has_rivals(const explaining *own, uint32_t of, pl_ticks alone, double progress_bytes) {
+  const pl_transfer_table *table = &own->graph->transfers;
+  const pl_transfer_spec *spec = &table->specs[of];
+  double rate_Bps = spec->rate_cap_Bps;
+  for (uint32_t i = 0; i < spec->n_uses; i++) {
+    const pl_link_use *use = &table->uses[spec->first_use + i];
+    if (own->users[use->link] > 1) return true;
+    rate_Bps = fmin(rate_Bps, table->link_capacity_Bps[use->link] / use->weight);
+  }
+  return progress_bytes > 0 && spec->latency + pl_ticks_from_s(progress_bytes / rate_Bps) > alone + 1;
+}
+
+static bool is_same_way(const way *a, const pl_explained_group *group, pl_ticks alone) {
+  const pl_explained_group *b = a->group;
+  return b != NULL && a->alone == alone && b->kind == group->kind && b->algorithm == group->algorithm &&
+         b->size == group->size && b->n_nodes == group->n_nodes && b->size_bytes == group->size_bytes &&
+         b->contends == group->contends && b->overlaps == group->overlaps;
+}
+
+/* Specs that are alike but for where they are have one way, that of the first. */
+static pl_code find_way(explaining *own, const pl_task *task, const way **found) {
+  way *made = &own->ways[task->index];
+  const pl_ir_sent *sent = &own->made->sent[task->index];
+  *found = made;
+  if (made->is_known) return PL_OK;
+  *made = (way){.is_known = true, .alone = -1};
+  if (sent->group == NULL) return PL_OK;
+  pl_explained_group group = {.kind = sent->kind,
+                              .size = sent->n_members,
+                              .n_nodes = pl_cluster_count_nodes(own->cluster, sent->members, sent->n_members),
+                              .size_bytes = sent->size_bytes};
+  PL_TRY(pl_explained_group_find_way(own->cluster, sent->group, own->arena, &group, &made->alone, own->error));
+  group.overlaps = task->category == PL_CATEGORY_DATA && has_overlap_factor(own, sent);
+  group.contends = has_rivals(own, task->index, made->alone, task->size_bytes);
+  for (uint32_t i = 0; i < own->graph->transfers.n_specs && made->group == NULL; i++)
+    if (is_same_way(&own->ways[i], &group, made->alone)) made->group = own->ways[i].group;
+  if (made->group == NULL) made->group = PL_COPY(own->arena, pl_explained_group, &group, 1);
+  return made->group != NULL ? PL_OK : no_memory(own);
+}
+
+/* ---- communication ---- */
+
+static pl_code part_of_task(explaining *own, const pl_task *task, pl_program_part **part, const way **is) {
+  static const way none = {.is_known = true, .alone = -1}; /* a sum in passing, a delay */
+  *is = &none;
+  if (task->kind == PL_TASK_TRANSFER) PL_TRY(find_way(own, task, is));
+  *part = part_of(own, task->label, (uint8_t)task->category, false, (*is)->group);
+  return *part != NULL ? PL_OK : no_memory(own);
+}
+
+static void add_exchange(const explaining *own, const pl_task *task, uint64_t times, const way *is,
+                         pl_program_part *part) {
   const pl_ir_sent *sent = &own->made->sent[task->index];
   part->bytes += (double)times * (sent->group != NULL ? sent->size_bytes : task->size_bytes);
-  if (sent->group == NULL) return;
-  join(&part->kind, (int32_t)sent->kind);
-  join(&part->n_members, (int32_t)sent->n_members);
-  join(&part->n_nodes, (int32_t)pl_cluster_count_nodes(own->cluster, sent->members, sent->n_members));
+  part->alone = is->alone < 0 || part->alone < 0 ? -1 : part->alone + is->alone * (pl_ticks)times;
 }
 
 static pl_code add_communication(explaining *own) {
@@ -140,19 +217,21 @@ static pl_code add_communication(explaining *own) {
     const pl_task *task = &own->graph->tasks[i];
     uint64_t times = has_part_in(own, task);
     if (times == 0) continue;
-    pl_program_part *part = part_of(own, task->label, (uint8_t)task->category, false);
-    if (part == NULL) return no_memory(own);
+    pl_program_part *part;
+    const way *is;
+    PL_TRY(part_of_task(own, task, &part, &is));
     times *= times_of(own, i, own->result->finish[i]);
     part->calls += times;
     part->run += (own->result->finish[i] - own->result->start[i]) * (pl_ticks)times;
-    add_exchange(own, task, times, part);
+    add_exchange(own, task, times, is, part);
   }
   for (uint32_t i = 0; i < own->result->n_charges; i++) {
     const pl_charge *charge = &own->result->charges[i];
     if (charge->device != own->device) continue;
     const pl_task *task = &own->graph->tasks[charge->task];
-    pl_program_part *part = part_of(own, task->label, (uint8_t)task->category, false);
-    if (part == NULL) return no_memory(own);
+    pl_program_part *part;
+    const way *is;
+    PL_TRY(part_of_task(own, task, &part, &is));
     part->time += charge->ticks;
     if (has_part_in(own, task) == 0) part->foreign += charge->ticks;
   }
@@ -163,8 +242,12 @@ static int longest_first(const void *left, const void *right) {
   const pl_program_part *a = left, *b = right;
   if (a->computes != b->computes) return a->computes ? -1 : 1;
   if (a->time != b->time) return a->time < b->time ? 1 : -1;
+  pl_ticks hidden_a = a->run - a->time, hidden_b = b->run - b->time;
+  if (!a->computes && hidden_a != hidden_b) return hidden_a < hidden_b ? 1 : -1;
   int order = strcmp(a->name, b->name);
-  return order != 0 ? order : (int)a->category - (int)b->category;
+  if (order != 0) return order;
+  if (a->category != b->category) return (int)a->category - (int)b->category;
+  return a->bytes < b->bytes ? 1 : a->bytes > b->bytes ? -1 : 0;
 }
 
 static pl_code explain_list(explaining *own, const pl_ir_module *module, const pl_ir_class *class,
@@ -176,6 +259,9 @@ static pl_code explain_list(explaining *own, const pl_ir_module *module, const p
     if (own->device == PL_NONE || own->result->idle[number] < own->result->idle[own->device]) own->device = number;
   }
   PL_ASSERT(own->device != PL_NONE);
+  uint32_t n_alike = own->device_class == NULL;
+  for (uint32_t d = 0; own->device_class != NULL && d < pl_ir_mesh_devices(&module->mesh); d++)
+    n_alike += own->device_class[d] == own->device;
   own->parts = NULL;
   own->n_parts = own->room = 0;
   PL_TRY(add_computing(own));
@@ -183,6 +269,7 @@ static pl_code explain_list(explaining *own, const pl_ir_module *module, const p
   if (own->n_parts > 0) qsort(own->parts, own->n_parts, sizeof(*own->parts), longest_first);
   *list = (pl_program_list){.name = class->name,
                             .device = own->graph->devices[own->device].device,
+                            .n_alike = n_alike,
                             .idle = own->result->idle[own->device],
                             .n_parts = own->n_parts,
                             .parts = own->parts};
@@ -201,9 +288,13 @@ pl_code pl_program_explanation_take(const pl_cluster *cluster, const pl_ir_modul
                     .error = error,
                     .made = made,
                     .cluster = cluster,
-                    .patterns = PL_TAKE(arena, const char *, made->graph.n_names + 1)};
-  if (own.patterns == NULL || !pl_program_members_take(cluster, module, made, arena, &own.members))
-    return no_memory(&own);
+                    .patterns = PL_TAKE(arena, const char *, made->graph.n_names + 1),
+                    .ways = PL_TAKE(arena, way, made->graph.transfers.n_specs + 1),
+                    .users = PL_TAKE(arena, uint32_t, made->graph.transfers.n_links + 1)};
+  if (arena->failed) return no_memory(&own);
+  for (uint32_t i = 0; i < made->graph.transfers.n_uses; i++)
+    own.users[made->graph.transfers.uses[i].link]++;
+  if (!pl_program_members_take(cluster, module, made, arena, &own.members)) return no_memory(&own);
   *explanation =
       (pl_program_explanation){.makespan = result->makespan, .n_lists = (uint32_t)module->n_classes, .lists = lists};
   for (int32_t c = 0; c < module->n_classes; c++) {

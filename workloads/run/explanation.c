@@ -381,27 +381,6 @@ int32_t pl_explanation_worst_stage(const pl_explanation *explanation) {
   return worst;
 }
 
-/* The links are asked for once more: classes of folding know what all transfers of a class put on a link. */
-static pl_code find_link(const pl_explanation *explanation, const pl_collective_group *channels,
-                         const pl_communication *op, pl_arena *arena, pl_explained_group *group, pl_error *error) {
-  const pl_cluster *cluster = explanation->cluster;
-  pl_fluid_collective fluid;
-  PL_TRY(pl_collective_fluid(channels, op->kind, op->size_bytes, arena, &fluid, error));
-  PL_TRY(pl_fluid_collective_merge(cluster, arena, &fluid, error));
-  double slowest_Bps = (double)INFINITY;
-  for (uint32_t u = 0; u < fluid.spec.n_uses; u++) {
-    const pl_link *link = &cluster->links[fluid.uses[u].link];
-    double rate_Bps = link->capacity_Bps / fluid.uses[u].weight;
-    if (rate_Bps >= slowest_Bps) continue;
-    slowest_Bps = rate_Bps;
-    group->link = link->name;
-    group->link_capacity_Bps = link->capacity_Bps;
-  }
-  group->latency_s = pl_ticks_to_s(fluid.spec.latency);
-  group->is_capped = fluid.spec.rate_cap_Bps < slowest_Bps * (1 - 1e-9);
-  return PL_OK;
-}
-
 static bool has_overlap_factor(const pl_explanation *explanation, const pl_family *family, const uint32_t *members) {
   if (family->kind != PL_FAMILY_DATA && family->kind != PL_FAMILY_EXPERT_DATA && family->kind != PL_FAMILY_COPIES)
     return false;
@@ -423,6 +402,5 @@ pl_code pl_explained_group_take(const pl_explanation *explanation, const pl_expl
     const pl_lowered_op *lowered = &explanation->plan->ops[class->first_op + op->family_op];
     group->contends = lowered->has_rivals || lowered->solo_ticks > lowered->alone_ticks;
   }
-  PL_TRY(find_link(explanation, class->channels, own, arena, group, error));
-  return pl_collective_group_algorithm(class->channels, own->kind, own->size_bytes, arena, &group->algorithm, error);
+  return pl_explained_group_find_way(explanation->cluster, class->channels, arena, group, NULL, error);
 }

@@ -16,6 +16,7 @@
 #include "core/engine/engine.h"
 #include "workloads/compile/compile.h"
 #include "workloads/compile/origins.h"
+#include "workloads/run/explained_group.h"
 
 /* What is the same on all devices. */
 typedef struct pl_explained_op {
@@ -69,22 +70,6 @@ static inline const pl_explained_time *pl_explained_times(const pl_explanation *
 uint32_t pl_explanation_busiest(const pl_explanation *explanation, int32_t stage);
 /* The stage whose busiest device is idle least, the first among equals. */
 int32_t pl_explanation_worst_stage(const pl_explanation *explanation);
-
-/* How a communication runs on the group of a device. */
-typedef struct pl_explained_group {
-  pl_collective_kind kind;
-  pl_collective_algorithm algorithm;
-  uint32_t size, n_nodes; /* members, and nodes that they are on */
-  double size_bytes;      /* as netmodel/collective/collective.h defines it */
-  double latency_s;       /* of the time alone */
-  /* The shared link that limits it alone, of those it crosses, and that link's rate; NULL: none. `is_capped`: what else
-   * allows less (FATPIPE links, phases, an algorithm's efficiency). */
-  const char *link;
-  double link_capacity_Bps;
-  bool is_capped;
-  /* What can make it slower in the run than alone: others on its links, of its own class too; the overlap factor. */
-  bool contends, overlaps;
-} pl_explained_group;
 
 pl_code pl_explained_group_take(const pl_explanation *explanation, const pl_explained_op *op, uint32_t group_class,
                                 pl_arena *arena, pl_explained_group *group, pl_error *error);
