@@ -126,7 +126,7 @@ static void put_slice(void *context, const pl_timeline_slice *slice) {
   fputs(",\"dur\":", stream);
   put_microseconds(stream, pl_timeline_ps(slice->finish) - start_ps);
   fprintf(stream, ",\"cname\":\"%s\",\"args\":{\"category\":\"%s\",\"task\":%" PRIu32, colours[slice->category],
-          category, slice->task);
+          category, slice->own_task);
   if (task->microbatch >= 0) fprintf(stream, ",\"microbatch\":%" PRId32, task->microbatch);
   if (slice->flops > 0) fprintf(stream, ",\"flops\":%.0f", slice->flops);
   if (slice->bytes > 0) fprintf(stream, ",\"bytes\":%.0f", slice->bytes);

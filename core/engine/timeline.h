@@ -25,13 +25,23 @@ typedef struct pl_timeline_part {
   int32_t block;       /* index into the view's names of blocks; -1: none */
 } pl_timeline_part;
 
+/* Tasks that follow each other on a stream and are one pass of a stage, drawn as a task with their parts is. */
+typedef struct pl_timeline_pass {
+  uint32_t first_task, stream; /* of the graph */
+  pl_ticks finish;
+  uint8_t category; /* pl_category */
+} pl_timeline_pass;
+
 typedef struct pl_timeline_view {
   const char *const *device; /* per graph device: the process name (UTF-8; say here for how many devices it stands) */
   const pl_timeline_entry *header; /* what the run was of */
   uint32_t n_header;
   const pl_timeline_part *parts;  /* per part of the graph; NULL: nothing is known */
   const char *const *block_names; /* "layer 12": what parents of neighbouring parts are called */
-  bool is_window;                 /* only these microbatches, and what belongs to none */
+  const pl_timeline_pass *passes; /* of tasks that are drawn in them, by their parts alone */
+  uint32_t n_passes;
+  const uint32_t *pass_of; /* per task of the graph its pass; PL_NONE: it is drawn by itself; NULL: all are */
+  bool is_window;          /* only these microbatches, and what belongs to none */
   int32_t first_microbatch, last_microbatch;
   bool has_ops_window; /* ops only of these microbatches; passes, blocks, transfers and memory of all that are shown */
   int32_t first_ops, last_ops;

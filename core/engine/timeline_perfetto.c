@@ -246,7 +246,7 @@ static void list_arrows(perfetto *own) {
     uint32_t receiver = pl_timeline_receiver(&own->of, at);
     if (receiver == PL_NONE) continue;
     own->failed |= !PL_GROW(own->arrows, own->n_arrows, own->arrow_room);
-    if (!own->failed) own->arrows[own->n_arrows++] = (pl_arrow){receiver, at};
+    if (!own->failed) own->arrows[own->n_arrows++] = (pl_arrow){pl_timeline_drawn_in(&own->of, receiver), at};
   }
   if (own->n_arrows > 0) qsort(own->arrows, own->n_arrows, sizeof *own->arrows, compare_arrows);
 }

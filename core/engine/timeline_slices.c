@@ -31,6 +31,10 @@ static const pl_timeline_part *only_part(const pl_timeline_source *of, const pl_
   return known_part(of, of->graph->segments[task->index].first_part);
 }
 
+static bool is_in_pass(const pl_timeline_source *of, uint32_t task) {
+  return of->view != NULL && of->view->pass_of != NULL && of->view->pass_of[task] != PL_NONE;
+}
+
 /* On every stream that the task occupies; a task without a stream is a dependency and is not drawn. */
 static void visit_task(const pl_timeline_source *of, uint32_t at, pl_timeline_visit *visit, void *context) {
   const pl_task *task = &of->graph->tasks[at];
@@ -41,6 +45,7 @@ static void visit_task(const pl_timeline_source *of, uint32_t at, pl_timeline_vi
   pl_timeline_slice slice = {.name = name,
                              .category = is_pass ? pl_graph_segment_category(of->graph, task->index) : task->category,
                              .task = at,
+                             .own_task = at,
                              .block = -1,
                              .is_pass = is_pass,
                              .start = of->result->start[at],
@@ -56,10 +61,26 @@ static void visit_task(const pl_timeline_source *of, uint32_t at, pl_timeline_vi
   }
 }
 
+static void visit_passes(const pl_timeline_source *of, pl_timeline_visit *visit, void *context) {
+  for (uint32_t i = 0; of->view != NULL && i < of->view->n_passes; i++) {
+    const pl_timeline_pass *pass = &of->view->passes[i];
+    const pl_timeline_slice slice = {.name = PL_NONE,
+                                     .category = pass->category,
+                                     .stream = pass->stream,
+                                     .task = pass->first_task,
+                                     .own_task = pass->first_task,
+                                     .block = -1,
+                                     .is_pass = true,
+                                     .start = of->result->start[pass->first_task],
+                                     .finish = pass->finish};
+    if (pl_timeline_shows(of, pass->first_task)) visit(context, &slice);
+  }
+}
+
 /* ---- blocks ---- */
 
 static bool has_parts(const pl_timeline_source *of, const pl_part_span *span) {
-  return is_fused(of->graph, span->task) && pl_timeline_shows(of, span->task);
+  return (is_fused(of->graph, span->task) || is_in_pass(of, span->task)) && pl_timeline_shows(of, span->task);
 }
 
 static uint32_t stream_of(const pl_timeline_source *of, const pl_part_span *span) {
@@ -75,7 +96,10 @@ static void close_block(pl_timeline_slice *open, pl_timeline_visit *visit, void 
 static bool goes_on(const pl_timeline_source *of, const pl_timeline_slice *open, const pl_part_span *span,
                     int32_t block) {
   const char *const *names = of->view->block_names;
-  return open->task == span->task && block >= 0 && names[open->block] == names[block] && open->finish == span->start;
+  /* Of a pass of several tasks there may be communication in between. */
+  bool follows = is_in_pass(of, span->task) || open->finish == span->start;
+  return open->task == pl_timeline_drawn_in(of, span->task) && block >= 0 && names[open->block] == names[block] &&
+         follows;
 }
 
 static void visit_blocks(const pl_timeline_source *of, pl_timeline_visit *visit, void *context) {
@@ -97,7 +121,8 @@ static void visit_blocks(const pl_timeline_source *of, pl_timeline_visit *visit,
     if (block >= 0 && open[stream].task == PL_NONE)
       open[stream] = (pl_timeline_slice){.name = PL_NONE,
                                          .category = of->graph->parts[span->part].category,
-                                         .task = span->task,
+                                         .task = pl_timeline_drawn_in(of, span->task),
+                                         .own_task = span->task,
                                          .stream = stream,
                                          .order = at + 1,
                                          .block = block,
@@ -127,7 +152,8 @@ static void visit_parts(const pl_timeline_source *of, pl_timeline_visit *visit, 
     const pl_timeline_part *known = known_part(of, span->part);
     const pl_timeline_slice slice = {.name = part->name != PL_NONE ? part->name : of->graph->tasks[span->task].label,
                                      .category = part->category,
-                                     .task = span->task,
+                                     .task = pl_timeline_drawn_in(of, span->task),
+                                     .own_task = span->task,
                                      .stream = stream_of(of, span),
                                      .order = at + 1,
                                      .block = known != NULL ? known->block : -1,
@@ -144,7 +170,8 @@ static void visit_parts(const pl_timeline_source *of, pl_timeline_visit *visit, 
 
 void pl_timeline_slices(const pl_timeline_source *of, pl_timeline_visit *visit, void *context) {
   for (uint32_t at = 0; at < of->graph->n_tasks; at++)
-    if (pl_timeline_shows(of, at)) visit_task(of, at, visit, context);
+    if (pl_timeline_shows(of, at) && !is_in_pass(of, at)) visit_task(of, at, visit, context);
+  visit_passes(of, visit, context);
   visit_blocks(of, visit, context);
   visit_parts(of, visit, context);
 }

@@ -18,9 +18,10 @@ typedef struct pl_timeline_source {
 typedef enum pl_timeline_level { PL_TIMELINE_TASK = 0, PL_TIMELINE_BLOCK, PL_TIMELINE_PART } pl_timeline_level;
 
 typedef struct pl_timeline_slice {
-  uint32_t name, category, task, stream; /* name: of the graph; PL_NONE: the category's, or the block's */
-  uint32_t order;                        /* among the slices of its task: 0, or 1 + the number of its (first) span */
-  int32_t block; /* of the view's names, of a block's slice and of a part that lies in one; -1 */
+  uint32_t name, category, stream; /* name: of the graph; PL_NONE: the category's, or the block's */
+  uint32_t task, own_task;         /* the first of its pass, where the view has passes; of the graph its own */
+  uint32_t order;                  /* among the slices of its task: 0, or 1 + the number of its (first) span */
+  int32_t block;                   /* of the view's names, of a block's slice and of a part that lies in one; -1 */
   pl_timeline_level level;
   bool is_pass; /* a task that encloses its parts */
   pl_ticks start, finish;
@@ -41,6 +42,13 @@ bool pl_timeline_shows(const pl_timeline_source *of, uint32_t task);
 
 static inline const pl_stream *pl_timeline_stream(const pl_timeline_source *of, uint32_t task, uint32_t member) {
   return &of->graph->streams[of->graph->task_streams[of->graph->tasks[task].first_stream + member]];
+}
+
+/* The first task of the pass that a task is drawn in; else itself. */
+static inline uint32_t pl_timeline_drawn_in(const pl_timeline_source *of, uint32_t task) {
+  const pl_timeline_view *view = of->view;
+  uint32_t pass = view != NULL && view->pass_of != NULL ? view->pass_of[task] : PL_NONE;
+  return pass != PL_NONE ? view->passes[pass].first_task : task;
 }
 
 /* The pass that waited for a pipeline send; PL_NONE: the task is no such send, or one of both is not shown. */

@@ -70,6 +70,20 @@ program, of_tuple = read(sys.argv[1]), read(sys.argv[2])
 assert program[0] >= {"embedding", "loss"} | {f"layer {i}" for i in range(24)}, program[0]
 assert of_tuple[0] - program[0] <= {"head"}, of_tuple[0] - program[0]  # of one op, with the embedding's table
 assert abs(program[1] / of_tuple[1] - 1) < 0.01, (program[1], of_tuple[1])
+# Passes enclose their layers, which are as long as the tuple's to some per cent. (It cuts the last pass where buckets are full.)
+def spans(path, kind):
+    found = {}
+    for e in json.load(open(path))["traceEvents"]:
+        if e["ph"] == "X" and e["cat"] == kind and e["args"].get("microbatch", 15) < 15:
+            found.setdefault((e["pid"], e["name"] if kind == "block" else ""), []).append((e["ts"], e["dur"]))
+    return found
+passes, layers = ([spans(path, kind) for path in sys.argv[1:3]] for kind in ("pass", "block"))
+assert {pid: len(all_of) for pid, all_of in passes[0].items()} == {pid: len(all_of) for pid, all_of in passes[1].items()} != {}, passes
+for key, of_program in layers[0].items():
+    assert all(any(ts <= at and at + long <= ts + dur + 1e-6 for ts, dur in passes[0][key[0], ""]) for at, long in of_program), key
+    if not key[1].startswith("layer"): continue
+    a, b = (sum(dur for _, dur in of[key]) for of in layers)
+    assert len(of_program) == len(layers[1][key]) and abs(a / b - 1) < 0.05, (key, a, b)
 assert program[2:] == of_tuple[2:] and sum(program[2].values()) == 2 * program[3] == 2 * 2 * 16, (program[2:], of_tuple[2:])
 E
   "$PACELINE" simulate "${job[@]}" --trace p.json >/dev/null

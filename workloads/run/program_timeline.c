@@ -62,6 +62,15 @@ static int32_t number_of(pl_hash_index *known, const char *name, const char **na
   return (*n)++;
 }
 
+/* What a host is late by behind a layer is of that layer. */
+static void follow_blocks(const pl_graph *graph, pl_timeline_part *parts) {
+  for (uint32_t s = 0; s < graph->n_segments; s++)
+    for (uint32_t i = 1; i < graph->segments[s].n_parts; i++) {
+      uint32_t at = graph->segments[s].first_part + i;
+      if (graph->parts[at].category == PL_CATEGORY_HOST && parts[at].block < 0) parts[at].block = parts[at - 1].block;
+    }
+}
+
 static void describe_parts(drawing *own, pl_timeline_view *view) {
   const pl_graph *graph = &own->made->graph;
   pl_timeline_part *parts = PL_TAKE(own->arena, pl_timeline_part, graph->n_parts + 1);
@@ -80,8 +89,69 @@ static void describe_parts(drawing *own, pl_timeline_view *view) {
     parts[i].flops = origin->kernel.flops;
     parts[i].bytes = origin->kernel.bytes;
   }
+  follow_blocks(graph, parts);
   view->parts = parts;
   view->block_names = names;
+}
+
+/* ---- passes ---- */
+
+/* Which way a stretch of computing goes; PL_CATEGORY_COUNT: it does not say, as what a host is late by. */
+static uint8_t way_of(const pl_graph *graph, const pl_task *task) {
+  const pl_segment *segment = &graph->segments[task->index];
+  for (uint32_t i = 0; i < segment->n_parts; i++)
+    switch (graph->parts[segment->first_part + i].category) {
+    case PL_CATEGORY_FORWARD:
+      return PL_CATEGORY_FORWARD;
+    case PL_CATEGORY_BACKWARD:
+    case PL_CATEGORY_RECOMPUTE:
+      return PL_CATEGORY_BACKWARD;
+    case PL_CATEGORY_OPTIMIZER:
+      return PL_CATEGORY_OPTIMIZER;
+    default:
+      break;
+    }
+  return PL_CATEGORY_COUNT;
+}
+
+static bool is_stretch(const pl_graph *graph, const pl_task *task) {
+  return task->kind == PL_TASK_WORK && task->n_streams == 1 &&
+         graph->streams[graph->task_streams[task->first_stream]].kind == PL_STREAM_COMPUTE;
+}
+
+/* What a device computes between two meetings is a task; those of a microbatch that go one way are a pass, as of a
+ * tuple, whose communication lies inside of it. */
+static void find_passes(drawing *own, pl_timeline_view *view) {
+  const pl_graph *graph = &own->made->graph;
+  pl_timeline_pass *passes = PL_TAKE(own->arena, pl_timeline_pass, graph->n_tasks + 1);
+  uint32_t *pass_of = PL_TAKE(own->arena, uint32_t, graph->n_tasks + 1),
+           *open = PL_TAKE(own->arena, uint32_t, graph->n_streams + 1), n = 0;
+  if (own->arena->failed) return;
+  memset(pass_of, 0xff, graph->n_tasks * sizeof *pass_of); /* PL_NONE */
+  memset(open, 0xff, graph->n_streams * sizeof *open);
+  for (uint32_t t = 0; t < graph->n_tasks; t++) {
+    const pl_task *task = &graph->tasks[t];
+    if (!is_stretch(graph, task)) continue;
+    uint32_t *last = &open[graph->task_streams[task->first_stream]];
+    uint8_t way = way_of(graph, task);
+    pl_timeline_pass *pass = *last != PL_NONE ? &passes[*last] : NULL;
+    bool goes_on = pass != NULL && graph->tasks[pass->first_task].microbatch == task->microbatch &&
+                   (way == PL_CATEGORY_COUNT || pass->category == PL_CATEGORY_COUNT || way == pass->category);
+    if (!goes_on) {
+      *last = n++;
+      pass = &passes[*last];
+      *pass = (pl_timeline_pass){
+          .first_task = t, .stream = graph->task_streams[task->first_stream], .category = PL_CATEGORY_COUNT};
+    }
+    if (pass->category == PL_CATEGORY_COUNT) pass->category = way;
+    if (own->result->finish[t] > pass->finish) pass->finish = own->result->finish[t];
+    pass_of[t] = *last;
+  }
+  for (uint32_t i = 0; i < n; i++)
+    if (passes[i].category == PL_CATEGORY_COUNT) passes[i].category = graph->tasks[passes[i].first_task].category;
+  view->passes = passes;
+  view->n_passes = n;
+  view->pass_of = pass_of;
 }
 
 /* ---- transfers that occupy no stream ---- */
@@ -223,6 +293,7 @@ pl_code pl_program_timeline_write(const pl_cluster *cluster, const pl_ir_module 
     names[d] = name_of_device(&own, d);
   view.device = names;
   describe_parts(&own, &view);
+  if (result->part_spans != NULL) find_passes(&own, &view);
   if (arena->failed) return pl_fail_memory(error, "the timeline");
   return pl_timeline_write(options->trace, &drawn, result, &view, error);
 }
