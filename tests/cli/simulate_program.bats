@@ -502,5 +502,6 @@ pp=2,dp=2,tmp=2,mbs=2 megatron-core
 pp=4,dp=2,tmp=1,mbs=1 torch-ddp
 pp=4,dp=1,tmp=2,mbs=1,schedule=interleaved,vpp=2 megatron-core
 pp=1,dp=4,tmp=2,mbs=1,zero=1,sp=1 megatron-core
+pp=2,dp=2,tmp=2,mbs=1,zero=0,sp=1 megatron-core
 END
 }

@@ -29,6 +29,21 @@ static uint32_t neighbours_over(const pl_ir_mesh *mesh, uint32_t axes, uint32_t 
   return n;
 }
 
+/* What norms of sequence-parallel layers are owed over replicas and tensor ranks goes over the one group and then the
+ * other (workloads/compile/ir_graph_sums.c), which are there for all else: none has both. Experts that tensor ranks
+ * have whole have such a group. */
+static bool goes_over_others(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_op *op, uint32_t axes) {
+  const pl_ir_type *type = &f->values[op->inputs[0]].type;
+  bool tensors = false, others = false;
+  for (int32_t axis = 0; axis < module->mesh.n_axes; axis++)
+    if ((axes >> axis & 1) != 0) {
+      bool is = pl_ir_axis_is_of_tensors(module->mesh.axes[axis].name.text);
+      tensors = tensors || is;
+      others = others || !is;
+    }
+  return tensors && others && pl_ir_op_is(op, "all_reduce") && pl_ir_type_find(type, pl_ir_name_of("x")) < 0;
+}
+
 /* Of all classes: one for each set of axes, and that of all. */
 static pl_communicators in_common(const pl_cluster *cluster, const pl_ir_module *module) {
   uint32_t known[KNOWN_MAX], n = 0, devices = pl_ir_mesh_devices(&module->mesh);
@@ -42,6 +57,7 @@ static pl_communicators in_common(const pl_cluster *cluster, const pl_ir_module 
       if (pl_ir_row_at(op->row)->effect != PL_IR_COLLECTIVE || pl_ir_op_is(op, "cut")) continue;
       for (int32_t axis = 0; axis < module->mesh.n_axes; axis++)
         if (pl_ir_op_has_name(op, "over", module->mesh.axes[axis].name)) axes |= 1u << axis;
+      if (goes_over_others(module, module->functions[f], op, axes)) continue;
       while (k < n && known[k] != axes)
         k++;
       if (k == n && n < KNOWN_MAX) known[n++] = axes;
