@@ -35,7 +35,7 @@ static pl_code read_bytes(const pl_compare_side *side, const pl_node *from, cons
 }
 
 static pl_code read_stages(pl_compare_side *side, const pl_node *root, pl_arena *arena, pl_error *error) {
-  const pl_node *list = pl_node_get(root, "stages");
+  const pl_node *list = pl_node_get(root, side->is_program ? "lists" : "stages");
   side->n_stages = list != NULL && pl_node_is_sequence(list) ? (uint32_t)pl_node_count(list) : 0;
   if (side->n_stages == 0 || pl_node_get(pl_node_at(list, 0), pl_stage_part_names[0]) == NULL) return PL_OK;
   pl_stage_times *stages = PL_TAKE(arena, pl_stage_times, side->n_stages);

@@ -126,7 +126,7 @@ PYTHON
   [[ $output == *"simulated as "*"a tuple "*"a program"* ]]
   run -0 "$PACELINE" compare "${on[@]}" pp=8,dp=1,tmp=1,mbs=1,schedule=dualpipe gpt-megatron-3d.yaml
   [[ $output != *"simulated as "* ]]
-  [[ $output == *"what differs            the strategies"*"by stage                not known of programs"*"better                  "* ]]
+  [[ $output == *"what differs            the strategies"*"by stage, ms "*"a program's list,"*"better                  "* ]]
 }
 
 @test "rows that are programs are said to be: of a sweep with dualpipe, with --offload, of a strategy space" {
@@ -136,9 +136,9 @@ PYTHON
   "$PACELINE" sweep "${job[@]}" --schedule 1f1b,dualpipe -o dual.h5
   run -0 "$PACELINE" compare tuple.json dual.h5:1
   [[ $output =~ "differs  schedule       1f1b "\ +"dualpipe" ]]
-  [[ $output == *"the same "*" pp 4, dp 2, "*"simulated as "*"a tuple "*"a program"*"by stage                not known of programs"* ]]
+  [[ $output == *"the same "*" pp 4, dp 2, "*"simulated as "*"a tuple "*"a program"*"by stage                not known of "*": of rows that are programs 'simulate --json' says it"* ]]
   run -0 "$PACELINE" compare dual.h5:0 dual.h5:1
-  [[ $output != *"simulated as "* && $output == *"by stage                not known of programs"* ]]
+  [[ $output != *"simulated as "* && $output == *"by stage                not known of "*": of rows that are programs 'simulate --json' says it"* ]]
   run -0 "$PACELINE" compare dual.h5:0 dual.h5
   [[ $output == *"what differs            nothing that was said of them"* ]]
   "$PACELINE" sweep "${job[@]}" --schedule 1f1b --offload none,states -o states.h5
@@ -179,4 +179,17 @@ PYTHON
   refuses "negative.json:" negative.json a.json
   head -c 3000 sweep.h5 >cut.h5
   refuses "cut.h5: " cut.h5 a.json
+}
+
+@test "compare: a program has its lists where a tuple has its stages, and each adds up to the iteration" {
+  local job=(--platform dgx-a100 --model gpt2-345m --gbs 32 --seq 1024 --strategy pp=2,dp=2,tmp=2,mbs=2)
+  "$PACELINE" simulate "${job[@]}" --json >"$BATS_TEST_TMPDIR/tuple.json"
+  "$PACELINE" simulate "${job[@]}" --as-program --json >"$BATS_TEST_TMPDIR/program.json"
+  parts='.compute_s + .tensor_comm_s + .pipeline_comm_s + .data_comm_s + .context_comm_s + .expert_comm_s + .bubble_s'
+  jq -e ".iter_time_s as \$all | .lists | length == 2 and all(($parts) == \$all)" "$BATS_TEST_TMPDIR/program.json"
+  jq -s -e '.[0] as $t | .[1] as $p | [range(2) | ($t.stages[.].compute_s - $p.lists[.].compute_s) / $t.iter_time_s | fabs] | max < 0.005' \
+    "$BATS_TEST_TMPDIR/tuple.json" "$BATS_TEST_TMPDIR/program.json"
+  run -0 "$PACELINE" compare "$BATS_TEST_TMPDIR/tuple.json" "$BATS_TEST_TMPDIR/program.json"
+  [[ "$output" == *"B - A by stage, ms"*"of each stage, a program's list, the device that is idle least"* && "$output" != *"not known of"* ]]
+  awk '/B - A by stage/ { on = 1; next } on && $1 ~ /^[0-9]/ { sum = 0; for (i = 2; i < NF; i++) sum += $i; if (sum - $NF > 0.02 || $NF - sum > 0.02) exit 1; n++ } /of each stage/ { exit n < 1 }' <<<"$output"
 }

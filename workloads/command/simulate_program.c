@@ -252,6 +252,7 @@ static pl_code run(pl_job_options *options, const pl_program_subject *of, FILE *
   if (beside != NULL) PL_TRY(pl_beside_options_read(beside, &main, options, error));
   pl_simulate_options own = options->simulate;
   own.recurrence = &of->recurrence;
+  own.program_times = true;
   if (of->at.name[0] != NULL) own.program_configuration = &of->at;
   PL_TRY(pl_simulate_program(of->cluster, &of->launched, options->job.framework, &own, arena, report, error));
   if (options->site_path != NULL) {

@@ -108,6 +108,8 @@ static void put_memory(pl_json *json, const pl_program_subject *of, const pl_pro
     pl_json_put_integer(json, "mem_activations_bytes", llrint(memory->values));
     pl_json_put_integer(json, "peak_mem_bytes", llrint(memory->peak));
     pl_json_put_integer(json, "mem_capacity_bytes", llrint(memory->capacity));
+    for (int part = 0; report->times != NULL && part < PL_STAGE_PARTS; part++)
+      pl_json_put_number(json, pl_stage_part_names[part], report->times[c].part_s[part]);
     pl_json_close_object(json);
   }
   pl_json_close_array(json);

@@ -237,13 +237,12 @@ static void report_breakdown(const simulation *state, pl_result_row *row) {
 const char *const pl_stage_part_names[PL_STAGE_PARTS] = {
     "compute_s", "tensor_comm_s", "pipeline_comm_s", "data_comm_s", "context_comm_s", "expert_comm_s", "bubble_s"};
 
-static pl_stage_times stage_times(const simulation *state, uint32_t class) {
+pl_stage_times pl_stage_times_of(const pl_ticks *spent, pl_ticks idle) {
   static const pl_category waits[PL_STAGE_PARTS] = {[1] = PL_CATEGORY_TENSOR,
                                                     [2] = PL_CATEGORY_PIPELINE,
                                                     [3] = PL_CATEGORY_DATA,
                                                     [4] = PL_CATEGORY_CONTEXT,
                                                     [5] = PL_CATEGORY_EXPERT};
-  const pl_ticks *spent = state->result.spent + (size_t) class * PL_CATEGORY_COUNT;
   pl_stage_times times;
   pl_ticks computing = 0;
   for (int category = 0; category < PL_CATEGORY_COUNT; category++)
@@ -251,7 +250,7 @@ static pl_stage_times stage_times(const simulation *state, uint32_t class) {
   for (int part = 1; part < PL_STAGE_PARTS - 1; part++)
     times.part_s[part] = pl_ticks_to_s(spent[waits[part]]);
   times.part_s[0] = pl_ticks_to_s(computing);
-  times.part_s[PL_STAGE_PARTS - 1] = pl_ticks_to_s(state->result.idle[class]);
+  times.part_s[PL_STAGE_PARTS - 1] = pl_ticks_to_s(idle);
   return times;
 }
 
@@ -268,7 +267,8 @@ static pl_code report_stages(const simulation *state, pl_simulate_report *report
     if (*best == PL_NONE || state->result.idle[c] < state->result.idle[*best]) *best = c;
   }
   for (int32_t s = 0; s < n_stages; s++)
-    times[s] = stage_times(state, busiest[s]);
+    times[s] =
+        pl_stage_times_of(state->result.spent + (size_t)busiest[s] * PL_CATEGORY_COUNT, state->result.idle[busiest[s]]);
   report->times = times;
   return PL_OK;
 }

@@ -53,6 +53,7 @@ typedef struct pl_simulate_options {
   pl_explanation *explanation; /* where each second comes from; NULL = nobody asks. Holds as long as the arena and until
                                   the cache's next use */
   struct pl_program_explanation *of_program; /* the same of a program (workloads/run/explain_program.h) */
+  bool program_times;        /* of a program how each list's busiest device spends its time, for reports */
   double *features;          /* filled as core/graph/features.h says; NULL = nobody asks. Not beside `explanation`. */
   uint32_t n_feature_stages; /* that `features` has room for; at least pp */
   const pl_residuals *residuals; /* fills the report's interval; NULL = nobody asks. No effect on chunked runs and READY
@@ -97,6 +98,8 @@ extern const char *const pl_stage_part_names[PL_STAGE_PARTS]; /* "compute_s", as
 typedef struct pl_stage_times {
   double part_s[PL_STAGE_PARTS];
 } pl_stage_times;
+/* Of a device, by category and idle as a run has them (pl_engine_result). */
+pl_stage_times pl_stage_times_of(const pl_ticks *spent, pl_ticks idle);
 
 /* What `simulate` prints beyond the row; arrays from the arena. */
 typedef struct pl_simulate_report {

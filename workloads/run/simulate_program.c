@@ -73,6 +73,27 @@ double pl_program_remains_factor(const pl_simulate_options *options) {
   return exp(pl_remaining_at(options->remains, options->program_configuration).mean);
 }
 
+/* Of each list the device that is idle least, the first among equals. */
+static pl_code report_times(const pl_ir_module *module, const pl_ir_graph *made, const pl_engine_result *result,
+                            pl_arena *arena, pl_program_report *report, pl_error *error) {
+  pl_stage_times *times = PL_TAKE(arena, pl_stage_times, module->n_classes);
+  if (times == NULL) return pl_fail_memory(error, "the times of the lists");
+  for (int32_t c = 0; c < module->n_classes; c++) {
+    uint32_t busiest = PL_NONE;
+    for (uint32_t d = 0; d < pl_ir_mesh_devices(&module->mesh); d++) {
+      uint32_t number = made->device_class != NULL ? made->device_class[d] : d;
+      if (!pl_ir_class_has(module, &module->classes[c], d)) continue;
+      if (busiest == PL_NONE || result->idle[number] < result->idle[busiest]) busiest = number;
+    }
+    PL_ASSERT(busiest != PL_NONE);
+    times[c] = pl_stage_times_of(result->spent + (size_t)busiest * PL_CATEGORY_COUNT, result->idle[busiest]);
+    for (int part = 0; part < PL_STAGE_PARTS; part++)
+      times[c].part_s[part] *= report->remains_factor;
+  }
+  report->times = times;
+  return PL_OK;
+}
+
 /* As of tuples. */
 static void report_remains(const pl_simulate_options *options, pl_program_report *report) {
   report->remains_factor = pl_program_remains_factor(options);
@@ -138,7 +159,7 @@ pl_code pl_simulate_program(const pl_cluster *cluster, const pl_ir_module *modul
   if (options->trace != NULL)
     PL_TRY(pl_program_timeline_write(cluster, module, made, result, report->memory, options, arena, error));
   report_remains(options, report);
-  return PL_OK;
+  return options->program_times ? report_times(module, made, result, arena, report, error) : PL_OK;
 }
 
 double pl_program_peak_flops(const pl_cluster *cluster, const pl_program_report *report, const pl_job *job,

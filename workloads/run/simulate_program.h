@@ -28,6 +28,7 @@ typedef struct pl_program_report {
   bool host_updates;             /* some of them for updates by the host's processors */
   double flops;                  /* of all devices */
   const pl_class_memory *memory; /* per class */
+  const pl_stage_times *times;   /* likewise, of the device that is idle least; NULL: not asked for (program_times) */
   int32_t fullest;               /* class that has least left, or lacks most */
   bool fits;
   double remains_factor; /* that times were multiplied by; 1: nothing remains */
