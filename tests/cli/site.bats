@@ -237,6 +237,11 @@ with open(path, "w", newline="") as table:
 END
 }
 
+@test "what sites add to steps of milliseconds is no interval of millions of per cent" {
+  run -0 --separate-stderr "$PACELINE" calibrate --suggest 1 --platform dgx-h100 --model resnet-50 --gbs 64
+  [[ $output == *" ms    > 999 %     +- "* && $output != *[0-9][0-9][0-9][0-9]" %"* ]] || { echo "$output"; return 1; }
+}
+
 @test "suggested runs as a table: filled in, they are what --suggest predicted, and the best strategies are named" {
   framework=megatron-core table="$BATS_TEST_TMPDIR/runs.csv"
   run -0 --separate-stderr "$PACELINE" calibrate --suggest 3 "${job[@]}" --framework $framework -o "$table"
@@ -385,6 +390,7 @@ assert len(times) == 2 and times[0] == times[1] != "", times'
   head -2 $rates | sed '2s/,4942.88,,,/,4942.88,,790,/' >"$BATS_TEST_TMPDIR/peak.csv"
   refused "peak.csv:2: column 'mem_gb': a peak of 790 GiB, and A100-SXM4-80GB has 79." calibrate --runs "$BATS_TEST_TMPDIR/peak.csv"
   refused "--platform P --model M --gbs N" calibrate --suggest 3
+  refused "dlrm-516m: a model of this family is simulated as a program, which nothing is calibrated for by whole runs" calibrate --suggest 3 --platform dgx-h100 --model dlrm-516m --gbs 64
   refused "the column" calibrate --sites "$RUNS"
   refused "add --csv FILE" validate $TABLE --sensitivities
   refused "SimGrid has the platform file's figures only" simulate "${job[@]}" --strategy pp=2,dp=4,tmp=2,mbs=1 --site "$SITE" --network simgrid

@@ -60,8 +60,8 @@ static pl_code load(session *own) {
   PL_TRY(pl_space_session_load(&own->base, &own->job, &own->space, own->error));
   if (!pl_evaluates_programs(&own->base.evaluation)) return PL_OK;
   return pl_fail(own->error, PL_UNSUPPORTED,
-                 "%s: an ONNX file is simulated as a program, which nothing is calibrated for by whole runs",
-                 own->job.model_path);
+                 "%s: %s is simulated as a program, which nothing is calibrated for by whole runs", own->job.model_path,
+                 own->base.model.program.onnx != NULL ? "an ONNX file" : "a model of this family");
 }
 
 static pl_code search(session *own, const pl_method *method, uint32_t budget, uint32_t n_top,
@@ -119,9 +119,13 @@ static pl_code gather(session *own) {
   return PL_OK;
 }
 
-/* Of the best strategy, with the scatter that is usual. */
-static double half_pct(const session *own, double variance) {
-  return 100 * (exp(pl_site_half_of(&own->prior, variance)) - 1);
+enum { HALF_BYTES = 24, MOST_PCT = 999 };
+
+/* With the scatter that is usual. What sites add to a step may be many times one of milliseconds. */
+static const char *half_text(const session *own, double variance, char text[HALF_BYTES]) {
+  double pct = 100 * (exp(pl_site_half_of(&own->prior, variance)) - 1);
+  snprintf(text, HALF_BYTES, pct > MOST_PCT ? "> %.0f %%" : "+- %.0f %%", fmin(pct, MOST_PCT));
+  return text;
 }
 
 /* What to do with the table, as a shell takes it. */
@@ -138,18 +142,18 @@ static pl_code print_next(session *own) {
 
 /* variance[i * n_best + k]: of the time of the best strategy k when the runs up to i are known. */
 static pl_code print(session *own, const uint32_t *chosen, const double *variance, uint32_t n) {
-  char time[PL_UNIT_TEXT_BYTES];
+  char time[PL_UNIT_TEXT_BYTES], before[HALF_BYTES], after[HALF_BYTES];
   printf("to be known well: the %" PRIu32
          " best strategies; predicted, 80 %% before any run of this site, after these %u\n",
          own->n_best, n);
   for (uint32_t k = 0; k < own->n_best; k++)
-    printf("%10s  +- %3.0f %%  +- %3.0f %%  %s\n", pl_format_time(own->times_s[k], time),
-           half_pct(own, pl_site_together(&own->prior, &own->runs[k], &own->runs[k])),
-           half_pct(own, n > 0 ? variance[(n - 1) * own->n_best + k] : 0), own->strategies[k]);
+    printf("%10s  %9s  %9s  %s\n", pl_format_time(own->times_s[k], time),
+           half_text(own, pl_site_together(&own->prior, &own->runs[k], &own->runs[k]), before),
+           half_text(own, n > 0 ? variance[(n - 1) * own->n_best + k] : 0, after), own->strategies[k]);
   putchar('\n');
   for (uint32_t i = 0; i < n; i++)
-    printf("run %u: --strategy %s\n  predicted %s; then +- %.0f %% on the best\n", i + 1, own->strategies[chosen[i]],
-           pl_format_time(own->times_s[chosen[i]], time), half_pct(own, variance[i * own->n_best]));
+    printf("run %u: --strategy %s\n  predicted %s; then %s on the best\n", i + 1, own->strategies[chosen[i]],
+           pl_format_time(own->times_s[chosen[i]], time), half_text(own, variance[i * own->n_best], after));
   if (own->options->output == NULL)
     puts("-o runs.csv writes a table of them; put in what they took, in seconds, and their peaks, in GiB, then:");
   else
