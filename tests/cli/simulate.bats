@@ -303,7 +303,8 @@ assert len(tracks) > 4
   bad "= 15, but the platform has 16 devices" pp=5,dp=3,tmp=1,mbs=1
   bad "9 comes after 15" pp=4,dp=4,tmp=1,mbs=1,assign=0:15:9:21:30
   bad "ends at 31" pp=4,dp=4,tmp=1,mbs=1,assign=0:9:15:21:31
-  bad "does not divide the global batch of 32" pp=4,dp=4,tmp=1,mbs=3
+  bad "dp=4 * mbs=3 = 12 does not divide the global batch of 32 sequences; choose mbs" pp=4,dp=4,tmp=1,mbs=3
+  bad "dp=3 does not divide the global batch of 32 sequences; choose a dp that does or another --gbs, or say with split=" pp=4,dp=3,tmp=1,mbs=1,idle=1
   bad "unknown key 'stages'" stages=4,dp=4,tmp=1,mbs=1
   bad "mbs is missing" pp=4,dp=4,tmp=1
   bad "mbs" pp=4,dp=4,tmp=1,mbs=one

@@ -66,6 +66,12 @@ static pl_code check_degrees(const pl_strategy *strategy, uint32_t n_devices, pl
 static pl_code check_batch(const pl_strategy *strategy, const pl_job *job, pl_error *error) {
   if (strategy->split != NULL) return pl_strategy_check_split(strategy, job, error);
   int64_t per_step = (int64_t)strategy->dp * strategy->mbs;
+  if (job->gbs % strategy->dp != 0)
+    return pl_fail(error, PL_BAD_INPUT,
+                   "strategy: dp=%d does not divide the global batch of %" PRId64
+                   " sequences; choose a dp that does or another --gbs, or say with split= how many microbatches each "
+                   "replica gets",
+                   strategy->dp, job->gbs);
   if (job->gbs % per_step != 0)
     return pl_fail(error, PL_BAD_INPUT,
                    "strategy: dp=%d * mbs=%d = %" PRId64 " does not divide the global batch of %" PRId64
