@@ -137,6 +137,17 @@ PYTHON
   refused huge "node 'larger' (ConvTranspose): pads or output_padding are out of range"
 }
 
+@test "pictures made larger by their nearest points, whole numbers of times; slopes that are trained" {
+  for strategy in pp=1,dp=4,tmp=1,mbs=1 pp=1,dp=2,tmp=2,mbs=2; do
+    run "$PACELINE" verify --model "$FILES/nearest.onnx" --gbs 8 --strategy $strategy
+    [ "$status" -eq 0 ] && [[ $output == *"equal: "*"at most 1e-10"* ]] || { echo "$strategy: $output"; return 1; }
+  done
+  "$PACELINE" program print --model "$FILES/nearest.onnx" --gbs 4 --level model | grep -q ' softplus('
+  refused between "node 'larger' (Resize): dimension 3 gets 1.5 times as large: only whole numbers of the nearest are read"
+  refused rounded "node 'larger' (Resize): dimension 3 gets 3 times as large: only whole numbers of the nearest are read"
+  refused linear "node 'larger' (Resize): mode 'linear' is not read: only nearest is"
+}
+
 @test "rows of a weight by a list that the file has; recurrent layers are refused with what to do" {
   "$PACELINE" program print --model "$FILES/list.onnx" --gbs 8 --level model | grep -q 'input "list.0"'
   for strategy in pp=1,dp=4,tmp=1,mbs=1 pp=1,dp=2,tmp=2,mbs=2; do

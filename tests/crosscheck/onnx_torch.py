@@ -24,7 +24,7 @@ SOURCE, PACELINE = os.environ.get("SOURCE_DIR", "."), os.environ["PACELINE"]
 TOOL = os.environ["BUILD_DIR"] + "/tests/onnx_values_tool"
 sys.path.insert(0, SOURCE + "/tests/support")
 from onnx_modules import (VGG, GPT2, Bert, Encoder, Gates, GPT2Cached, Joined, Larger, Llama, LlamaCached, Normed, Padded, Relative,
-                          ResNet, SamePadded, ViT, Windowed, export, export_cached)  # noqa: E402
+                          ResNet, SamePadded, UNet, ViT, Windowed, export, export_cached)  # noqa: E402
 
 warnings.simplefilter("ignore")
 torch.manual_seed(5)
@@ -108,6 +108,7 @@ CASES = {  # module, inputs, options of the export, tolerance
     "normed": (Normed, lambda: {"x": torch.randn(BATCH, 3, 9, 9)}, {"train": True}, 1e-7),
     "normed-one-sample": (Normed, lambda: {"x": torch.randn(BATCH, 3, 9, 9)}, {"train": True, "one": True}, 1e-7),
     "larger": (Larger, lambda: {"x": torch.randn(BATCH, 3, 7, 6)}, {}, 1e-7),
+    "unet": (UNet, lambda: {"x": torch.randn(BATCH, 3, 12, 12)}, {"train": True}, 1e-7),
     "windows": (lambda: Windowed(biased=False), lambda: {"x": torch.randn(BATCH, 3, 8, 8)}, {}, 1e-7),
     "windows-biased": (Windowed, lambda: {"x": torch.randn(BATCH, 3, 8, 8)}, {"folds": False}, 1e-7),
     "relative": (Relative, lambda: words(30), {"folds": False}, 1e-7),
@@ -144,7 +145,7 @@ def check(name, folder):
     reals = {key: value.double() if value.is_floating_point() else value for key, value in inputs.items()}
     output = module(*reals.values(), *past)
     output = output[0] if past else output
-    targets = None if name in ("plain", "larger") else torch.randint(0, output.size(-1), output.shape[:-1])
+    targets = None if name in ("plain", "larger", "unet") else torch.randint(0, output.size(-1), output.shape[:-1])
     loss = loss_of(module, output, targets)
     loss.backward()
     for key, value in list(reals.items()) + ([("targets", targets)] if targets is not None else []):

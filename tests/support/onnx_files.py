@@ -84,6 +84,13 @@ onnx.save(model(graph([helper.make_node("Conv", ["x", "a"], ["c"], "conv", kerne
 for name, more in (("auto", {"auto_pad": "SAME_UPPER"}), ("huge", {"strides": [2, 2], "output_padding": [2, 2]})):
     onnx.save(model(graph([helper.make_node("ConvTranspose", ["x", "u"], ["y"], "larger", kernel_shape=[3, 3], **more)], [("x", FLOAT, ["batch", 4, 3, 3])],
                           [weight("u", 4, 4, 3, 3)], ("y", ["batch", 4, 6, 6]))), f"{folder}/{name}.onnx")
+for name, scale, more in (("nearest", 3, {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}), ("between", 1.5, {}), ("linear", 2, {"mode": "linear"}),
+                          ("rounded", 3, {"coordinate_transformation_mode": "asymmetric"})):
+    onnx.save(model(graph([helper.make_node("Conv", ["x", "a"], ["c"], "conv", kernel_shape=[2, 2]), helper.make_node("Resize", ["c", "", "scales"], ["l"], "larger", **more),
+                           helper.make_node("PRelu", ["l", "slopes"], ["p"], "sloped"), helper.make_node("Elu", ["p"], ["e"], "elu"), helper.make_node("Softplus", ["e"], ["y"], "soft")],
+                          [("x", FLOAT, ["batch", 3, 3, 4])], [numpy_helper.from_array(np.sin(np.arange(48, dtype=np.float32)).reshape(4, 3, 2, 2), "a"),
+                                                               numpy_helper.from_array(np.array([1, 1, scale, 2], dtype=np.float32), "scales"), weight("slopes", 4, 1, 1)],
+                          ("y", ["batch", 4, 6, 6]))), f"{folder}/{name}.onnx")
 onnx.save(linear(nodes=[helper.make_node("Gather", ["table", "list"], ["rows"], "rows"), helper.make_node("Reshape", ["rows", "square"], ["pairs"], "pairs"),
                         helper.make_node("ReduceSum", ["pairs", "first"], ["bias"], "sum", keepdims=0), helper.make_node("Add", ["x", "bias"], ["z"], "plus")], first="z"),
           f"{folder}/list.onnx")

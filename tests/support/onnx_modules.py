@@ -430,12 +430,12 @@ class Gates(nn.Module):
 
     def __init__(self, h=12):
         super().__init__()
-        self.inner, self.outer = nn.Linear(6, h), nn.Linear(h, 5)
+        self.inner, self.outer, self.slopes = nn.Linear(6, h), nn.Linear(h, 5), nn.PReLU(h)
 
     def forward(self, x):
         x = 3 * self.inner(x)
-        x = F.hardswish(x) * F.hardsigmoid(x - 0.5) + F.leaky_relu(x, 0.2) * torch.sigmoid(x)
-        return self.outer(x)
+        x = F.hardswish(x) * F.hardsigmoid(x - 0.5) + F.leaky_relu(x, 0.2) * torch.sigmoid(x) + self.slopes(x) * F.softplus(x)
+        return self.outer(F.elu(x, 0.7) + F.mish(x))
 
 
 class Normed(nn.Module):
@@ -465,6 +465,28 @@ class Larger(nn.Module):
     def forward(self, x):
         x = torch.relu(self.up(torch.relu(self.down(x))))
         return self.out(torch.tanh(self.wide(self.same(torch.tanh(self.grouped(x))))))
+
+
+class UNet(nn.Module):
+    """Down and up again by nearest neighbours, twice and three times as large, beside what was there; attention over all points at the
+    bottom."""
+
+    def __init__(self):
+        super().__init__()
+        self.a, self.d, self.e = nn.Conv2d(3, 4, 3, padding=1), nn.Conv2d(4, 8, 3, 2, 1), nn.Conv2d(8, 8, 3, 3, 1)
+        self.na, self.nd = nn.GroupNorm(2, 4), nn.GroupNorm(4, 8)
+        self.qkv, self.proj = nn.Conv2d(8, 24, 1), nn.Conv2d(8, 8, 1)
+        self.u, self.m, self.out = nn.Conv2d(8, 4, 3, padding=1), nn.Conv2d(8, 4, 3, padding=1), nn.Conv2d(4, 2, 1)
+
+    def forward(self, x):
+        a = F.silu(self.na(self.a(x)))
+        b = self.e(F.silu(self.nd(self.d(a))))
+        n, c, h, w = b.shape
+        q, k, v = self.qkv(b).reshape(n, 3, c, h * w).unbind(1)
+        p = torch.softmax(torch.einsum("bci,bcj->bij", q, k) * c**-0.5, -1)
+        b = b + self.proj(torch.einsum("bij,bcj->bci", p, v).reshape(n, c, h, w))
+        b = F.interpolate(F.interpolate(b, scale_factor=3, mode="nearest"), scale_factor=2, mode="nearest")
+        return self.out(F.silu(self.m(torch.cat([a, self.u(b)], 1))))
 
 
 class Windowed(nn.Module):

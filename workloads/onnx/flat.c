@@ -111,8 +111,8 @@ static void relate_inputs(pl_flat *own) {
 /* ---- which nodes ---- */
 
 static const pl_flat_row *find_row(const char *op) {
-  static const pl_flat_row *const tables[] = {pl_flat_pointwise, pl_flat_places,   pl_flat_picks,
-                                              pl_flat_products,  pl_flat_pictures, pl_flat_pads};
+  static const pl_flat_row *const tables[] = {pl_flat_pointwise, pl_flat_places, pl_flat_picks,  pl_flat_products,
+                                              pl_flat_pictures,  pl_flat_pads,   pl_flat_resizes};
   for (size_t t = 0; t < sizeof(tables) / sizeof(tables[0]); t++)
     for (const pl_flat_row *row = tables[t]; row->op != NULL; row++)
       if (strcmp(row->op, op) == 0) return row;

@@ -130,7 +130,7 @@ pl_code pl_flat_table(pl_flat *own, int32_t value, int32_t *made);
 pl_code pl_flat_list(pl_flat *own, int32_t value, int32_t *made);
 
 extern const pl_flat_row pl_flat_pointwise[], pl_flat_places[], pl_flat_picks[], pl_flat_products[], pl_flat_pictures[],
-    pl_flat_pads[];
+    pl_flat_pads[], pl_flat_resizes[];
 
 /* An axis that several ops share code for. */
 pl_code pl_flat_relate_same(pl_flat *own, pl_step *step);

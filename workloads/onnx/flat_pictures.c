@@ -35,9 +35,6 @@ static pl_code relate_points(pl_flat *own, pl_step *step) {
   to[0] = from[0];
   for (int32_t i = 0; i < points; i++) {
     int32_t axis = from[i + 2];
-    pl_axis_list of = {0};
-    (void)pl_axis_leaves(&own->axes, axis, &of);
-    if (of.n > 1) return pl_flat_fail(own, step, "slides over a dimension that is made of several");
     if (axis != PL_AXIS_NONE) pl_axis_mark(&own->axes, axis, role_of(i, points, false) | PL_AXIS_FIXED);
     if (axis != PL_AXIS_NONE && out->dims[i + 2] == in->dims[i + 2]) {
       to[i + 2] = axis;
@@ -46,7 +43,9 @@ static pl_code relate_points(pl_flat *own, pl_step *step) {
     to[i + 2] = out->dims[i + 2] == 1 ? PL_AXIS_NONE : pl_axis_new(&own->axes, out->dims[i + 2]);
     if (to[i + 2] == PL_AXIS_NONE) continue;
     pl_axis_mark(&own->axes, to[i + 2], role_of(i, points, false) | PL_AXIS_FIXED);
-    if (axis != PL_AXIS_NONE) pl_axis_same_name(&own->axes, axis, to[i + 2]);
+    pl_axis_list of = {0};
+    (void)pl_axis_leaves(&own->axes, axis, &of);
+    if (of.n == 1) pl_axis_same_name(&own->axes, axis, to[i + 2]); /* of several: with_points joins them */
   }
   return PL_OK;
 }

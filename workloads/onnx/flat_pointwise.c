@@ -140,6 +140,32 @@ static pl_code write_leaky(pl_flat *own, pl_step *step) {
   return PL_OK;
 }
 
+/* x where it is positive, else alpha (e^x - 1). */
+static pl_code write_elu(pl_flat *own, pl_step *step) {
+  int32_t a;
+  PL_TRY(pl_flat_conformed(own, step, step->in[0], &a));
+  PL_TRY(refuse_integers(own, step, a));
+  int32_t below = pl_flat_op1(own, "relu", "below", pl_flat_scale(own, a, -1), 0, NULL);
+  below = pl_flat_add_number(own, pl_flat_op1(own, "exp", "exp", pl_flat_scale(own, below, -1), 0, NULL), -1);
+  below = pl_flat_scale(own, below, pl_onnx_real_of(step->node, "alpha", 1));
+  pl_flat_set(own, step, pl_flat_op2(own, "add", "elu", pl_flat_op1(own, "relu", "above", a, 0, NULL), below, 0, NULL));
+  return PL_OK;
+}
+
+/* x where it is positive, else x times a slope that is trained. */
+static pl_code write_prelu(pl_flat *own, pl_step *step) {
+  int32_t a, slope;
+  if (step->n_in != 2) return pl_flat_fail(own, step, "it has no slope");
+  PL_TRY(pl_flat_conformed(own, step, step->in[0], &a));
+  PL_TRY(pl_flat_conformed(own, step, step->in[1], &slope));
+  PL_TRY(refuse_integers(own, step, a));
+  int32_t above = pl_flat_op1(own, "relu", "above", a, 0, NULL);
+  int32_t below = pl_flat_op1(own, "relu", "below", pl_flat_scale(own, a, -1), 0, NULL);
+  below = pl_flat_pair(own, "multiply", "sloped", below, slope);
+  pl_flat_set(own, step, pl_flat_op2(own, "subtract", "prelu", above, below, 0, NULL));
+  return PL_OK;
+}
+
 /* Vectors that are equal (all ones, all zeros) an exporter writes once and copies: each is a weight of its own. */
 static bool is_copied(const pl_flat *own, const pl_step *step) {
   return strcmp(step->node->op, "Identity") == 0 && pl_flat_shape(own, step->out)->weight != NULL &&
@@ -341,20 +367,38 @@ static pl_code write_reduce(pl_flat *own, pl_step *step) {
   return PL_OK;
 }
 
-const pl_flat_row pl_flat_pointwise[] = {
-    {"Add", pl_flat_relate_elementwise, write_binary},  {"Sum", pl_flat_relate_elementwise, write_binary},
-    {"Sub", pl_flat_relate_elementwise, write_binary},  {"Mul", pl_flat_relate_elementwise, write_binary},
-    {"Div", pl_flat_relate_elementwise, write_binary},  {"Pow", pl_flat_relate_elementwise, write_pow},
-    {"Where", pl_flat_relate_elementwise, write_where}, {"Exp", pl_flat_relate_same, write_unary},
-    {"Log", pl_flat_relate_same, write_unary},          {"Reciprocal", pl_flat_relate_same, write_unary},
-    {"Tanh", pl_flat_relate_same, write_unary},         {"Relu", pl_flat_relate_same, write_unary},
-    {"Sigmoid", pl_flat_relate_same, write_unary},      {"HardSigmoid", pl_flat_relate_same, write_hard_sigmoid},
-    {"HardSwish", pl_flat_relate_same, write_unary},    {"LeakyRelu", pl_flat_relate_same, write_leaky},
-    {"Sqrt", pl_flat_relate_same, write_unary},         {"Neg", pl_flat_relate_same, write_unary},
-    {"Not", pl_flat_relate_same, write_unary},          {"Gelu", pl_flat_relate_same, write_unary},
-    {"Swish", pl_flat_relate_same, write_unary},        {"Identity", relate_identity, write_same},
-    {"Dropout", pl_flat_relate_same, write_same},       {"Cast", relate_cast, write_cast},
-    {"Clip", pl_flat_relate_same, write_clip},          {"Softmax", relate_softmax, write_softmax},
-    {"LayerNormalization", relate_norm, write_norm},    {"RMSNormalization", relate_norm, write_norm},
-    {"ReduceSum", relate_reduce, write_reduce},         {"ReduceMean", relate_reduce, write_reduce},
-    {"ReduceMax", relate_reduce, write_reduce},         {NULL, NULL, NULL}};
+const pl_flat_row pl_flat_pointwise[] = {{"Add", pl_flat_relate_elementwise, write_binary},
+                                         {"Sum", pl_flat_relate_elementwise, write_binary},
+                                         {"Sub", pl_flat_relate_elementwise, write_binary},
+                                         {"Mul", pl_flat_relate_elementwise, write_binary},
+                                         {"Div", pl_flat_relate_elementwise, write_binary},
+                                         {"Pow", pl_flat_relate_elementwise, write_pow},
+                                         {"Where", pl_flat_relate_elementwise, write_where},
+                                         {"Exp", pl_flat_relate_same, write_unary},
+                                         {"Log", pl_flat_relate_same, write_unary},
+                                         {"Reciprocal", pl_flat_relate_same, write_unary},
+                                         {"Tanh", pl_flat_relate_same, write_unary},
+                                         {"Relu", pl_flat_relate_same, write_unary},
+                                         {"Sigmoid", pl_flat_relate_same, write_unary},
+                                         {"HardSigmoid", pl_flat_relate_same, write_hard_sigmoid},
+                                         {"HardSwish", pl_flat_relate_same, write_unary},
+                                         {"LeakyRelu", pl_flat_relate_same, write_leaky},
+                                         {"Elu", pl_flat_relate_same, write_elu},
+                                         {"PRelu", pl_flat_relate_elementwise, write_prelu},
+                                         {"Softplus", pl_flat_relate_same, write_unary},
+                                         {"Sqrt", pl_flat_relate_same, write_unary},
+                                         {"Neg", pl_flat_relate_same, write_unary},
+                                         {"Not", pl_flat_relate_same, write_unary},
+                                         {"Gelu", pl_flat_relate_same, write_unary},
+                                         {"Swish", pl_flat_relate_same, write_unary},
+                                         {"Identity", relate_identity, write_same},
+                                         {"Dropout", pl_flat_relate_same, write_same},
+                                         {"Cast", relate_cast, write_cast},
+                                         {"Clip", pl_flat_relate_same, write_clip},
+                                         {"Softmax", relate_softmax, write_softmax},
+                                         {"LayerNormalization", relate_norm, write_norm},
+                                         {"RMSNormalization", relate_norm, write_norm},
+                                         {"ReduceSum", relate_reduce, write_reduce},
+                                         {"ReduceMean", relate_reduce, write_reduce},
+                                         {"ReduceMax", relate_reduce, write_reduce},
+                                         {NULL, NULL, NULL}};

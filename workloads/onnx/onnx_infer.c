@@ -248,12 +248,14 @@ static bool is_table(const pl_onnx_inference *own, const pl_onnx_node *node) {
 static pl_code take_inputs(pl_onnx_inference *own, pl_onnx_op *op) {
   enum { MOST = sizeof(op->in) / sizeof(op->in[0]) };
   bool table = is_table(own, op->node);
+  bool scales = strcmp(op->node->op, "Resize") == 0 || strcmp(op->node->op, "Upsample") == 0; /* behind the picture */
   op->n_in = op->node->n_inputs;
   if (op->n_in > MOST) return pl_onnx_op_fail(op, "%d operands; at most %d are read", op->n_in, MOST);
   for (int32_t k = 0; k < op->n_in; k++) {
     int32_t value = op->node->inputs[k];
     op->in[k] = value == PL_ONNX_NONE ? NULL : &own->values[value];
-    if (!table || op->in[k] == NULL || op->in[k]->numbers != NULL) continue;
+    if (!(table || (scales && k > 0)) || op->in[k] == NULL || op->in[k]->numbers != NULL) continue;
+    if (own->values[value].weight == NULL) continue;
     PL_TRY(read_numbers(own, own->values[value].weight, &own->values[value].numbers));
   }
   return PL_OK;

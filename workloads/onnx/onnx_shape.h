@@ -27,6 +27,7 @@ pl_code pl_onnx_shape_gemm(pl_onnx_op *op);
 pl_code pl_onnx_shape_einsum(pl_onnx_op *op);
 pl_code pl_onnx_shape_convolution(pl_onnx_op *op);
 pl_code pl_onnx_shape_transposed(pl_onnx_op *op);
+pl_code pl_onnx_shape_resize(pl_onnx_op *op); /* every element a whole number of times */
 pl_code pl_onnx_shape_pool(pl_onnx_op *op);
 pl_code pl_onnx_shape_global_pool(pl_onnx_op *op);
 

@@ -1,5 +1,6 @@
 /* Shape rules of products, convolutions and pooling (see workloads/onnx/onnx_shape.h). */
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "workloads/onnx/onnx_shape.h"
@@ -166,6 +167,41 @@ pl_code pl_onnx_shape_pool(pl_onnx_op *op) {
   if (op->out.rank < 3) return pl_onnx_op_fail(op, "a picture has at least 3 dimensions");
   for (int32_t i = 0; i + 2 < op->in[0]->rank; i++)
     PL_TRY(slide(op, i, listed(op->node, "kernel_shape", i, 0)));
+  return PL_OK;
+}
+
+static const char *text_of(const pl_onnx_op *op, const char *name, const char *otherwise) {
+  const pl_onnx_attribute *text = pl_onnx_attribute_find(op->node, name);
+  return text != NULL && text->text != NULL ? text->text : otherwise;
+}
+
+/* Whether the places that are looked at make of `times` copies of an element that element. */
+static bool repeats(const pl_onnx_op *op, double times) {
+  const char *places = text_of(op, "coordinate_transformation_mode", "half_pixel"),
+             *nearest = text_of(op, "nearest_mode", "round_prefer_floor");
+  if (strcmp(op->node->op, "Upsample") == 0) return true;
+  if (strcmp(places, "asymmetric") == 0)
+    return strcmp(nearest, "floor") == 0 || (strcmp(nearest, "round_prefer_floor") == 0 && times == 2);
+  return strcmp(places, "half_pixel") == 0 || strcmp(places, "pytorch_half_pixel") == 0;
+}
+
+/* Operands: x, scales; or x, regions, scales, sizes, of which one of the last two is there. */
+pl_code pl_onnx_shape_resize(pl_onnx_op *op) {
+  int32_t at = strcmp(op->node->op, "Upsample") == 0 || op->own->graph->opset < 11 ? 1 : 2;
+  bool has_sizes = at == 2 && op->n_in > 3 && op->in[3] != NULL;
+  const pl_onnx_abstract *by = has_sizes ? op->in[3] : op->n_in > at ? op->in[at] : NULL;
+  if (strcmp(text_of(op, "mode", "nearest"), "nearest") != 0)
+    return pl_onnx_op_fail(op, "mode '%s' is not read: only nearest is", text_of(op, "mode", ""));
+  if (by == NULL || by->numbers == NULL || by->rank != 1 || by->dims[0] != op->in[0]->rank)
+    return pl_onnx_op_fail(op, "its scales are missing, follow from data, or are not one for each dimension");
+  PL_TRY(pl_onnx_shape_same(op));
+  for (int32_t i = 0; i < op->out.rank; i++) {
+    double in = (double)op->in[0]->dims[i], times = has_sizes ? by->numbers[i] / in : by->numbers[i];
+    if (!(times >= 1 && times <= 1 << 20) || times != nearbyint(times) || (times > 1 && !repeats(op, times)))
+      return pl_onnx_op_fail(op, "dimension %d gets %g times as large: only whole numbers of the nearest are read",
+                             i + 1, times);
+    op->out.dims[i] *= (int64_t)times;
+  }
   return PL_OK;
 }
 
