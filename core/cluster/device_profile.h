@@ -8,6 +8,7 @@
 #define PL_CORE_DEVICE_PROFILE_H
 
 #include <stdint.h>
+#include <string.h>
 
 #include "core/cluster/gemm_profile.h"
 
@@ -126,6 +127,11 @@ typedef struct pl_program_kernel {
   double overhead_s, flops_rate, bytes_rate;
   pl_held_out held_out;
 } pl_program_kernel;
+
+/* By the name of the op; for qsort. */
+static inline int pl_program_kernel_by_op(const void *left, const void *right) {
+  return strcmp(((const pl_program_kernel *)left)->op, ((const pl_program_kernel *)right)->op);
+}
 
 typedef struct pl_device_profile {
   const char *name;                  /* as platform files write it: "A100-SXM4-80GB" */

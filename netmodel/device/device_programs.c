@@ -7,10 +7,6 @@
 #include "core/base/units.h"
 #include "netmodel/device/profile_field.h"
 
-static int by_name(const void *a, const void *b) {
-  return strcmp(((const pl_program_kernel *)a)->op, ((const pl_program_kernel *)b)->op);
-}
-
 static pl_code read_op(const pl_document *document, const pl_node *entry, const char *name, pl_program_kernel *op,
                        pl_error *error) {
   static const char *const known[] = {"overhead", "flops", "bandwidth", "held_out", NULL};
@@ -44,7 +40,7 @@ pl_code pl_device_programs_read(const pl_document *document, const pl_node *root
     const pl_node *entry = pl_node_entry(document, ops, i, &name);
     PL_TRY(read_op(document, entry, name, &programs[i], error));
   }
-  if (n > 1) qsort(programs, n, sizeof *programs, by_name);
+  if (n > 1) qsort(programs, n, sizeof *programs, pl_program_kernel_by_op);
   profile->programs = programs;
   profile->n_programs = (uint32_t)n;
   return PL_OK;

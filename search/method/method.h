@@ -42,6 +42,13 @@ typedef struct pl_proposal {
   double estimate_s; /* what the method's own cost model says; NaN = it has none */
 } pl_proposal;
 
+/* Those that are estimated to be fast first, then those with a low bound; for qsort. */
+static inline int pl_proposal_by_estimate(const void *left, const void *right) {
+  const pl_proposal *a = left, *b = right;
+  if (a->estimate_s != b->estimate_s) return a->estimate_s < b->estimate_s ? -1 : 1;
+  return (a->bound_s > b->bound_s) - (a->bound_s < b->bound_s);
+}
+
 /* What a method knows beyond the rows. Counts are of candidates. */
 typedef struct pl_search_account {
   uint64_t enumerated;   /* candidates that the method has looked at or will; 0 = it does not enumerate */

@@ -13,12 +13,6 @@ typedef struct amp {
   uint32_t next;
 } amp;
 
-static int by_estimate(const void *left, const void *right) {
-  const pl_proposal *a = left, *b = right;
-  if (a->estimate_s != b->estimate_s) return a->estimate_s < b->estimate_s ? -1 : 1;
-  return (a->bound_s > b->bound_s) - (a->bound_s < b->bound_s);
-}
-
 static pl_code open(const pl_search_problem *problem, pl_arena *arena, void **state, pl_error *error) {
   amp *own = PL_TAKE(arena, amp, 1);
   if (own == NULL) return pl_fail_memory(error, "the search");
@@ -37,7 +31,7 @@ static pl_code open(const pl_search_problem *problem, pl_arena *arena, void **st
   }
   for (uint32_t i = 0; i < n; i++) /* equals in the order of the space: bounds are not known, their place is free */
     own->ranked[i].bound_s = i;
-  qsort(own->ranked, n, sizeof *own->ranked, by_estimate);
+  qsort(own->ranked, n, sizeof *own->ranked, pl_proposal_by_estimate);
   for (uint32_t i = 0; i < n; i++)
     own->ranked[i].bound_s = 0;
   return PL_OK;

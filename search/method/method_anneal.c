@@ -110,16 +110,10 @@ static void record(anneal *own, const pl_proposal *proposal) {
 }
 
 /* Equals in the order in which they were found: bounds are not known, their place is free until all are sorted. */
-static int by_estimate(const void *left, const void *right) {
-  const pl_proposal *a = left, *b = right;
-  if (a->estimate_s != b->estimate_s) return a->estimate_s < b->estimate_s ? -1 : 1;
-  return (a->bound_s > b->bound_s) - (a->bound_s < b->bound_s);
-}
-
 static void rank(anneal *own) {
   for (uint32_t i = 0; i < own->n_accepted; i++)
     own->accepted[i].bound_s = i;
-  qsort(own->accepted, own->n_accepted, sizeof *own->accepted, by_estimate);
+  qsort(own->accepted, own->n_accepted, sizeof *own->accepted, pl_proposal_by_estimate);
   for (uint32_t i = 0; i < own->n_accepted; i++)
     own->accepted[i].bound_s = 0;
 }

@@ -109,10 +109,6 @@ static pl_code fit_samples(sample *samples, uint32_t n, pl_arena *arena, double 
 
 /* ---- ops ---- */
 
-static int by_name(const void *a, const void *b) {
-  return strcmp(((const pl_program_kernel *)a)->op, ((const pl_program_kernel *)b)->op);
-}
-
 static double rate_of(double coefficient) {
   return coefficient > 0 ? 1 / coefficient : 0;
 }
@@ -136,7 +132,7 @@ static pl_code fit_ops(const pl_machine_samples *samples, pl_arena *arena, pl_ma
     made->flops_rate = rate_of(c[1]);
     made->bytes_rate = rate_of(c[2]);
   }
-  qsort(fit->ops, fit->n_ops, sizeof *fit->ops, by_name);
+  qsort(fit->ops, fit->n_ops, sizeof *fit->ops, pl_program_kernel_by_op);
   return PL_OK;
 }
 

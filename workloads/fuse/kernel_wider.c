@@ -52,10 +52,6 @@ static bool launches(const pl_ir_module *module, const pl_ir_function *f, const 
   return false;
 }
 
-static bool is_of_weights(const pl_ir_launched_ops *of, const pl_ir_op *product) {
-  return pl_ir_type_find(&of->f->values[product->first_output].type, pl_ir_name_of("b")) < 0;
-}
-
 /* ---- who reads a value ---- */
 
 /* Of those that an op launches: how many read its operand k first; those of weights' gradients are counted too. */
@@ -65,7 +61,7 @@ static int32_t products_of(const pl_ir_function *f, const pl_ir_launched_ops *of
   for (int32_t i = 0; i < of->n; i++) {
     if (!is(&of->ops[i], "product") || of->ops[i].inputs[0] != value) continue;
     n++;
-    *of_weights += is_of_weights(of, &of->ops[i]);
+    *of_weights += pl_ir_launched_is_of_weights(of, &of->ops[i]);
   }
   return n;
 }

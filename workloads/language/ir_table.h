@@ -167,6 +167,11 @@ static inline pl_ir_launched_ops pl_ir_launched_by(const pl_ir_module *module, c
   const pl_ir_function *called = module->functions[op->callee];
   return (pl_ir_launched_ops){called, called->ops, called->n_ops};
 }
+
+/* Whether a product among them makes a weight's gradient, which has no batch. */
+static inline bool pl_ir_launched_is_of_weights(const pl_ir_launched_ops *of, const pl_ir_op *product) {
+  return pl_ir_type_find(&of->f->values[product->first_output].type, pl_ir_name_of("b")) < 0;
+}
 int32_t pl_ir_row_find(const char *name); /* -1 = none */
 /* The first row that an ONNX op of this name becomes (`onnx`); -1 = none. */
 int32_t pl_ir_row_of_onnx(const char *name);

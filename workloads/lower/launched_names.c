@@ -54,12 +54,8 @@ static const pl_ir_op *head_of(const pl_launching *own, const pl_ir_launched_ops
   return head;
 }
 
-static bool is_weight_gradient(const pl_ir_launched_ops *of, const pl_ir_op *product) {
-  return pl_ir_type_find(&of->f->values[product->first_output].type, pl_ir_name_of("b")) < 0;
-}
-
 static const char *role_of(const pl_ir_launched_ops *of, const pl_ir_op *head, const pl_kernel_names *names) {
-  if (is(head, "product")) return is_weight_gradient(of, head) ? names->wgrad : names->backward;
+  if (is(head, "product")) return pl_ir_launched_is_of_weights(of, head) ? names->wgrad : names->backward;
   bool of_experts = is(head, "sum") && pl_ir_op_has_name(head, "over", pl_ir_name_of("x"));
   if (is(head, "sum") && !of_experts) return names->bias_grad;
   if (is(head, "accumulate") || is(head, "cast")) return NULL;
