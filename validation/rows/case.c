@@ -39,6 +39,8 @@ static uint64_t configuration(const pl_measured_row *row) {
   pl_digest_u64(&digest, pl_measured_crashed(row));
   pl_digest_u64(&digest, pl_row_overlaps_experts(row));
   if (row->defect != NULL) pl_digest_text(&digest, row->defect);
+  pl_error absent = PL_ERROR_INIT; /* an optimizer that only the notes name is none of those beside it */
+  if (pl_row_check_absent(row, &absent) != PL_OK) pl_digest_text(&digest, absent.message);
   return digest.value;
 }
 
@@ -186,6 +188,7 @@ static pl_code express(pl_case *c, const pl_csv *known, const pl_case_options *o
   PL_TRY(find_framework(c, options, profiles, arena, error));
   PL_TRY(pl_row_check_counts(row, &c->habits, error));
   PL_TRY(pl_row_check_words(row, error));
+  PL_TRY(pl_row_check_absent(row, error));
   if (!c->habits.is_named) pl_row_choose(row, &c->habits, &c->framework);
   pl_model *model = PL_TAKE(arena, pl_model, 1);
   if (model == NULL) return pl_fail_memory(error, "the models");

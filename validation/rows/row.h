@@ -62,6 +62,12 @@ enum { PL_ROW_RANKS_MAX = 1 << 24 };
  * seq_len as --gbs and --seq; zero_stage is 0 to 3, sp 0 or 1. */
 pl_code pl_row_check_counts(const pl_measured_row *row, const pl_row_habits *habits, pl_error *error);
 
+/* ---- what nothing here simulates (row_absent.c) ---- */
+
+/* Offloading, optimizers of other arithmetic than Adam's and SGD's, exchanges in fewer bits, adapters, experts with a
+ * capacity or in a loop, where `framework` or `notes` name them: PL_UNSUPPORTED. */
+pl_code pl_row_check_absent(const pl_measured_row *row, pl_error *error);
+
 /* ---- words (row_words.c) ---- */
 
 /* Whether every word in a column of words is known: mlp_type, schedule, tied_embeddings, norms, reshard_after_forward,

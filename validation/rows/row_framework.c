@@ -157,6 +157,13 @@ static bool is_watched(const pl_measured_row *row) {
   return pl_row_mentions(row->source, "FlagOpen/FlagPerf");
 }
 
+/* "memory of nvidia-smi", not "nvidia-smi topo". */
+static bool says_watched(const pl_measured_row *row) {
+  static const char *const words[] = {"of nvidia-smi",     "by nvidia-smi", "from nvidia-smi",
+                                      "nvidia-smi memory", "memory.used",   NULL};
+  return pl_row_says_one_of(row, words);
+}
+
 /* MosaicML's tables of 2023: the repository before llm-foundry, and those with 16-bit reductions ("PURE"). */
 static bool predates_torch_2_1(const pl_measured_row *row) {
   return pl_row_mentions(row->source, "mosaicml/examples") || pl_row_mentions(row->notes, "mode=PURE");
@@ -197,7 +204,7 @@ pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
   habits.no_head = pl_row_mentions(row->notes, "no language model head");
   /* BERT's, DistilBERT's and GPT-2's published configurations have 0.1 throughout. */
   if (pl_row_mentions(row->framework, "Hugging Face")) habits.dropout = true;
-  if (is_watched(row)) habits.memory_figure = PL_MEMORY_DEVICE;
+  if (is_watched(row) || says_watched(row)) habits.memory_figure = PL_MEMORY_DEVICE;
   if (pl_row_mentions(row->notes, "max_memory_allocated")) habits.memory_figure = PL_MEMORY_ALLOCATED;
   if (pl_row_mentions(row->notes, "max_memory_reserved")) habits.memory_figure = PL_MEMORY_RESERVED;
   if (waits_for_launches(row) && strcmp(habits.framework, "megatron-deepspeed") == 0)

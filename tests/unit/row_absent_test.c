@@ -1,0 +1,96 @@
+/* Rows that ran what nothing here simulates are not expressed, and rows beside them are other configurations. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <stdio.h>
+#include <cmocka.h>
+
+#include "tests/support/row_fixture.h"
+
+static const pl_case *express(const char *framework, const char *experts, const char *recompute, const char *notes) {
+  char text[1024];
+  snprintf(text, sizeof text,
+           "family,model,n_layers,hidden,ffn_hidden,n_heads,seq_len,vocab,n_experts,topk,gpu,n_gpus,framework,"
+           "precision,tp,pp,dp,mbs,gbs,recompute,step_time_s,notes\n"
+           "f,GPT-2,12,768,3072,12,512,50257,%s,A100-80GB,8,\"%s\",bf16,1,1,8,8,64,%s,1,\"%s\"\n",
+           experts, framework, recompute, notes);
+  return express_table(text).cases;
+}
+
+static void expect(const char *framework, const char *recompute, const char *notes, const char *reason) {
+  const pl_case *c = express(framework, ",", recompute, notes);
+  if ((reason == NULL) != (c->reason == NULL) || (reason != NULL && strstr(c->reason, reason) == NULL))
+    fail_msg("%s, %s, %s: %s", framework, recompute, notes, c->reason != NULL ? c->reason : "expressed");
+}
+
+static void offloading(void **state) {
+  (void)state;
+  expect("DeepSpeed ZeRO-3 Offload", "none", "", "framework: 'offload'");
+  expect("PyTorch FSDP2", "full", "offload_activations=1", "notes: 'offload'");
+  expect("PyTorch FSDP2", "full; offloaded", "", "recompute: 'offload'");
+  expect("DeepSpeed ZeRO-2", "full", "cpu_checkpointing on", "notes: 'cpu_checkpointing'");
+  expect("DeepSpeed ZeRO-3", "none", "no offloading", NULL);
+  expect("DeepSpeed ZeRO-3 (without offload)", "none", "", NULL);
+}
+
+static void optimizers(void **state) {
+  (void)state;
+  expect("PyTorch DDP", "none", "optimizer Muon", "'Muon' is not simulated; Adam");
+  expect("PyTorch DDP (distributed Shampoo)", "none", "", "'Shampoo'");
+  expect("PyTorch DDP", "none", "lion, 1.2 billion tokens", "'Lion'");
+  expect("PyTorch DDP", "none", "AdamW, 300 million tokens", NULL);
+  expect("PyTorch DDP", "none", "soapbox", NULL);
+}
+
+static void exchanges(void **state) {
+  (void)state;
+  expect("DeepSpeed ZeRO-3 ZeRO++", "none", "", "fewer bits");
+  expect("DeepSpeed", "none", "PowerSGD of rank 4", "fewer bits");
+  expect("Hugging Face Trainer", "none", "QLoRA", "all weights are trained");
+}
+
+static void experts(void **state) {
+  (void)state;
+  const pl_case *c = express("Megatron-Core", "8,2", "none", "capacity=1");
+  assert_non_null(c->reason);
+  assert_non_null(strstr(c->reason, "capacity"));
+  c = express("Hugging Face Trainer, DeepSpeed ZeRO-3", "8,2", "none", "");
+  assert_non_null(c->reason);
+  assert_non_null(strstr(c->reason, "one after another"));
+  assert_null(express("Hugging Face Trainer, DeepSpeed ZeRO-3", "8,2", "none", "experts_impl grouped_mm")->reason);
+  assert_null(express("Megatron-Core", "8,2", "none", "")->reason);
+}
+
+/* Rows that differ in the optimizer alone, which is in the notes. */
+static void configurations(void **state) {
+  (void)state;
+  char text[] = "family,model,n_layers,hidden,ffn_hidden,n_heads,seq_len,vocab,gpu,n_gpus,framework,precision,tp,pp,dp,"
+                "mbs,gbs,step_time_s,notes\n"
+                "f,GPT-2,12,768,3072,12,512,50257,A100-80GB,8,PyTorch DDP,bf16,1,1,8,8,64,1,AdamW\n"
+                "f,GPT-2,12,768,3072,12,512,50257,A100-80GB,8,PyTorch DDP,bf16,1,1,8,8,64,3,SOAP\n"
+                "f,GPT-2,12,768,3072,12,512,50257,A100-80GB,8,PyTorch DDP,bf16,1,1,8,8,64,1,seed 2\n";
+  pl_cases cases = express_table(text);
+  assert_int_equal(cases.n_cases, 2);
+  assert_int_equal(cases.cases[0].n_rows, 2);
+  assert_true(cases.cases[0].measured_s == 1);
+  assert_non_null(cases.cases[1].reason);
+}
+
+static void watched_memory(void **state) {
+  (void)state;
+  assert_int_equal(express("PyTorch DDP", ",", "none", "memory of nvidia-smi")->habits.memory_figure, PL_MEMORY_DEVICE);
+  assert_int_not_equal(express("PyTorch DDP", ",", "none", "nvidia-smi topo in report")->habits.memory_figure,
+                       PL_MEMORY_DEVICE);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {cmocka_unit_test_setup_teardown(offloading, set_up, tear_down),
+                                     cmocka_unit_test_setup_teardown(optimizers, set_up, tear_down),
+                                     cmocka_unit_test_setup_teardown(exchanges, set_up, tear_down),
+                                     cmocka_unit_test_setup_teardown(experts, set_up, tear_down),
+                                     cmocka_unit_test_setup_teardown(configurations, set_up, tear_down),
+                                     cmocka_unit_test_setup_teardown(watched_memory, set_up, tear_down)};
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}
