@@ -396,6 +396,7 @@ static void transports(void **state) {
        "dgx-a100 --nodes 2 --gpus-per-node 8 --nic-rate 1.25GBps --transport socket --delay 0.5ms"},
       {"NCCL_NET=Socket", "dgx-a100 --nodes 2 --gpus-per-node 8 --transport socket"},
       {"ENA", "dgx-a100 --nodes 2 --gpus-per-node 8 --transport socket"},
+      {"10 Gb/s; NCCL_IB_DISABLE=1", "dgx-a100 --nodes 2 --gpus-per-node 8 --nic-rate 1.25GBps --transport socket"},
       {"enabled", "dgx-a100 --nodes 2 --gpus-per-node 8"},
       {"200 Gb/s RoCE Ethernet per node", "dgx-a100 --nodes 2 --gpus-per-node 8 --nic-rate 3.125GBps"},
       {"8x IB; Management: 100Gb/s Ethernet", "dgx-a100 --nodes 2 --gpus-per-node 8"},
@@ -412,12 +413,14 @@ static void transports(void **state) {
   }
 }
 
-/* A delay that cannot be read, or over what nothing was measured, makes a row not expressed. */
+/* An Ethernet without its rate, a delay that cannot be read, or over what nothing was measured: not expressed. */
 static void delays(void **state) {
   (void)state;
   static const struct {
     const char *interconnect, *says;
-  } rows[] = {{"10GbE; some delay", "'delay' without a time"},
+  } rows[] = {{"Ethernet", "the rate of an Ethernet"},
+              {"NCCL_IB_DISABLE=1", "the rate of an Ethernet"},
+              {"10GbE; some delay", "'delay' without a time"},
               {"10GbE; delay 5", "'delay' without a time"},
               {"10GbE; delay 3 s", "2 s at most"},
               {"8x200Gb HDR; delay 10 ms", "only TCP is known"}};

@@ -268,6 +268,9 @@ static pl_code take_rate(const pl_measured_row *row, const pl_node_kind *kind, u
   bool is_rack = kind->n_gpus > 16;
   pl_row_rate rate = pl_row_rate_of(row->interconnect, is_rack ? TRAY_GPUS : n_gpus, is_socket);
   if (is_rack) rate.node_GBps *= (double)n_gpus / TRAY_GPUS;
+  /* Beside InfiniBand that is not used: the machine's NICs say nothing of it. */
+  if (is_socket && rate.node_GBps == 0 && rate.each_GBps == 0 && pl_row_names_ethernet(row->interconnect))
+    return pl_fail(error, PL_UNSUPPORTED, "not stated: the rate of an Ethernet ('25 Gb/s Ethernet per node')");
   bool is_own = rate.each_GBps == kind->nic_GBps || rate.each_GBps == kind->n_nics * kind->nic_GBps;
   bool is_ports = rate.is_port && rate.each_GBps <= 2 * kind->nic_GBps; /* more is a node's */
   if (rate.each_GBps > 0 && !is_own && !is_ports)

@@ -37,11 +37,15 @@ static void copy_clause(const char *text, const char *at, char words[CLAUSE_BYTE
   snprintf(words, CLAUSE_BYTES, "%.*s", (int)(length < CLAUSE_BYTES ? length : CLAUSE_BYTES - 1), start);
 }
 
-/* "ENA", but not in "enabled". */
+static bool is_of_word(char c) {
+  return isalpha((unsigned char)c) || c == '_';
+}
+
+/* "ENA", but not in "enabled"; "IB", but not in "NCCL_IB_DISABLE". */
 static bool has_word(const char *text, const char *word) {
   size_t length = strlen(word);
   for (const char *at = text; (at = strstr(at, word)) != NULL; at += length)
-    if ((at == text || !isalpha((unsigned char)at[-1])) && !isalpha((unsigned char)at[length])) return true;
+    if ((at == text || !is_of_word(at[-1])) && !is_of_word(at[length])) return true;
   return false;
 }
 
@@ -138,6 +142,7 @@ bool pl_row_delay_of(const char *text, double *delay_s) {
 
 bool pl_row_runs_over_sockets(const char *text) {
   static const char *const words[] = {"Socket", "TCP", "Ethernet", "GbE"};
+  if (pl_row_mentions(text, "NCCL_IB_DISABLE=1")) return true;
   static const char *const rdma[] = {"InfiniBand", "RoCE", "RDMA", "EFA", "Omni-Path",
                                      "Slingshot",  "NDR",  "HDR",  "EDR"};
   for (size_t i = 0; i < sizeof rdma / sizeof rdma[0]; i++)
@@ -149,6 +154,10 @@ bool pl_row_runs_over_sockets(const char *text) {
     if (at != NULL && !is_of_another_link(text, at)) return true;
   }
   return false;
+}
+
+bool pl_row_names_ethernet(const char *text) {
+  return pl_row_mentions(text, "Ethernet") || pl_row_mentions(text, "NCCL_IB_DISABLE=1");
 }
 
 /* The first rate in numbers, or by names of generations, that is said with a count, else the first without. */

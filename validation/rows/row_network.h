@@ -9,6 +9,8 @@ double pl_row_number_before(const char *text, const char *at, const char **start
 
 /* NCCL over TCP sockets: said so, or Ethernet without any word of RDMA; not the Ethernet of storage and management. */
 bool pl_row_runs_over_sockets(const char *text);
+/* An Ethernet, or InfiniBand that is switched off: the rate of the machine's NICs is not theirs. */
+bool pl_row_names_ethernet(const char *text);
 
 /* What a message between nodes takes beside the machines' own latencies, "delay 10 ms"; 0: none is said. False: the
  * word is there and no time behind it. */
