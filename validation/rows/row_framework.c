@@ -82,6 +82,9 @@ static const struct {
       .zero = 1,
       .dropout = true,
       .reduces_after_pipelines = true}},
+    /* NVIDIA's trainer of Hugging Face's checkpoints: FSDP2 and DTensor around PyTorch's models, whose norms, products
+     * and attention may be Transformer Engine's (NVIDIA-NeMo/Automodel, components/distributed/fsdp2.py). */
+    {"AutoModel", {.framework = "torchtitan", .gathers_context = true, .zero = 3}},
     {"NeMo", {.framework = "nemo", .sequence_parallel = true, .zero = 1}},
     {"Megatron", {.framework = "megatron-lm-2023", .dropout = true, .sequence_parallel = true}},
     {"LiBai", {.framework = "libai", .dropout = true}},
@@ -92,8 +95,9 @@ static const struct {
      {.framework = "ideal", .no_flash = true, .dropout = true, .zero = 1, .memory_figure = PL_MEMORY_ALLOCATED}},
     /* helpers.py, log_throughput: rank 0 writes its own figures to the table of benchmarks. */
     {"nanotron", {.framework = "nanotron", .memory_rank = PL_MEMORY_FIRST_STAGE}},
-    {"neox",
-     {.framework = "megatron-deepspeed", .dropout = true}}, /* GPT-NeoX: Megatron's layers, DeepSpeed's engine */
+    /* GPT-NeoX: Megatron's layers, DeepSpeed's engine; hidden_dropout and attention_dropout are 0 by default
+     * (EleutherAI/gpt-neox@ea7aefd8f8e1 megatron/neox_arguments/neox_args.py) and in configs/20B.yml. */
+    {"neox", {.framework = "megatron-deepspeed"}},
     {"Composer", {.framework = "fsdp-composer", .zero = 3}},
     {"Foundry", {.framework = "fsdp-composer", .zero = 3}}, /* MosaicML's LLM Foundry trains with Composer */
     {"fms-fsdp", {.framework = "fms-fsdp", .zero = 3}},
@@ -107,6 +111,9 @@ static const struct {
     /* Its README has "Peak Memory Active". */
     {"torchtune", {.framework = "torchtune", .memory_figure = PL_MEMORY_ALLOCATED}},
     {"InternEvo", {.framework = "internevo", .zero = 1}},
+    /* Kernels by hand and a host in C: norms with additions, bias in a product's epilogue, loss in place, cuDNN's
+     * attention, 16-bit weights and gradients beside fp32 masters (karpathy/llm.c, train_gpt2.cu). */
+    {"llm.c", {.framework = "ideal"}},
     /* BERT of before fused attention: modeling.py of each multiplies scores, masks, softmax, dropout 0.1. */
     {"PyTorch 20.0", {.framework = "torch-ddp-2020", .no_flash = true, .dropout = true}},
     {"DeepLearningExamples 21.11", {.framework = "torch-ddp-2020", .no_flash = true, .dropout = true}},
@@ -174,6 +181,17 @@ static bool is_in_several_dimensions(const pl_measured_row *row, const pl_row_ha
   return strcmp(habits->framework, "torch-fsdp") == 0 && (row->tp > 1 || row->pp > 1);
 }
 
+/* "Megatron-LM v1.1.5 + DeepSpeed 3D": Megatron's layers in DeepSpeed's engine, which is Megatron-DeepSpeed; with
+ * ZeRO-3 DeepSpeed's first, of which Megatron-LM 1 and "2021" are. ZeRO-3 of other years is left as it is. */
+static void choose_engine(const pl_measured_row *row, int stage, pl_row_habits *habits) {
+  bool is_both = pl_row_mentions(row->framework, "Megatron") && pl_row_mentions(row->framework, "DeepSpeed");
+  if (!is_both || strcmp(habits->framework, "megatron-lm-2023") != 0) return;
+  bool is_first = pl_row_mentions(row->framework, "v1.") || pl_row_mentions(row->framework, "2021");
+  if (stage == 3 && !is_first) return;
+  habits->framework = stage == 3 ? "deepspeed-zero3-2021" : "megatron-deepspeed";
+  habits->sequence_parallel = false;
+}
+
 enum { N_FRAMEWORKS = sizeof frameworks / sizeof frameworks[0] };
 
 static size_t find_framework(const pl_measured_row *row) {
@@ -195,6 +213,7 @@ pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
         .framework = "torchtitan", .sequence_parallel = true, .selects_ops = true, .gathers_context = true, .zero = 3};
   int stage = row->zero_stage >= 0 ? (int)row->zero_stage : pl_row_sharding(row);
   if (strcmp(habits.framework, "deepspeed") == 0 && stage == 3) habits.framework = "deepspeed-zero3";
+  choose_engine(row, stage, &habits);
   if (pl_row_mentions(row->framework, "TensorFlow") && pl_row_mentions(row->framework, "XLA"))
     habits.framework = "tensorflow-xla";
   bool old = !has_flash_hardware(row) || pl_row_denies_flash(row) || predates_torch_2(row) ||
@@ -237,9 +256,21 @@ static void choose_compilation(const pl_measured_row *row, pl_framework *framewo
   framework->launch.collective_s = eager ? 82e-6 : 0;
 }
 
+/* A compiled model that computes its loss itself, which is then one kernel each way, the cast of its logits within:
+ * karpathy/nanoGPT (model.py, train.py: torch.compile(model)) and what came of it (KellerJordan/modded-nanogpt),
+ * Hugging Face's models, which are given labels. llm.c's is one by hand (llmc/fused_classifier.cuh). */
+static bool compiles_loss(const pl_measured_row *row, const pl_framework *framework) {
+  static const char *const trainers[] = {"nanoGPT", "Hugging Face"}, *const plain[] = {"torch-ddp", "torch-fsdp"};
+  bool is_plain = strcmp(framework->name, plain[0]) == 0 || strcmp(framework->name, plain[1]) == 0;
+  bool is_whole = pl_row_mentions(row->framework, trainers[0]) || pl_row_mentions(row->framework, trainers[1]);
+  return is_plain && is_whole && framework->kernels.fuses_norm && pl_row_mentions(row->framework, "compile");
+}
+
 /* torchtitan compiles the loss where it compiles blocks: from 22 October to 18 December 2024 and since 2 April 2025
  * (pytorch/torchtitan@e10cb949, e8977b00, bbb1b616). Rows of between say "loss not compiled". */
 static void choose_loss(const pl_measured_row *row, pl_framework *framework) {
+  if (compiles_loss(row, framework) || pl_row_mentions(row->framework, "llm.c"))
+    framework->kernels.loss = PL_LOSS_FUSED;
   /* torchtune compiles the loss with the layers, behind a head that has cast the logits to fp32; with chunks the cast
    * is inside (torchtune/modules/loss/ce_chunked_output_loss.py at bd2a0fc7c). */
   if (strcmp(framework->name, "torchtune") == 0 && framework->kernels.fuses_norm)
