@@ -145,10 +145,33 @@ static void test_determinism(void **state) {
   }
 }
 
+/* Hugging Face's models, each since the version that brought scaled_dot_product_attention to it. */
+static void test_eager(void **state) {
+  (void)state;
+  static const struct {
+    const char *model, *framework;
+    bool eager;
+  } rows[] = {{"GPT-2", "Hugging Face Trainer (PyTorch DDP)", true},
+              {"GPT-3 2.7B", "PyTorch Lightning, Hugging Face GPT-2", true},
+              {"GPT-2", "Hugging Face (transformers 4.41.2)", true},
+              {"GPT-2", "Hugging Face (transformers 4.42)", false},
+              {"BERT-large", "Hugging Face (transformers 4.41.2)", false},
+              {"BERT-large", "Hugging Face (transformers 4.36)", true},
+              {"ESM2 150M (BERT)", "Hugging Face (transformers 4.53.0)", true},
+              {"GPT-2", "Hugging Face, FlashAttention 2", false},
+              {"GPT-2", "Hugging Face Trainer, sdpa", false},
+              {"Llama 2 7B", "Hugging Face Trainer", false},
+              {"GPT-2", "PyTorch DDP", false}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    const pl_measured_row row = {.gpu = "A100", .model = rows[i].model, .framework = rows[i].framework, .notes = ""};
+    if (pl_row_attends_eagerly(&row) != rows[i].eager) fail_msg("%s: %s", rows[i].model, rows[i].framework);
+  }
+}
+
 int main(void) {
-  const struct CMUnitTest tests[] = {cmocka_unit_test(test_backends),    cmocka_unit_test(test_engines),
-                                     cmocka_unit_test(test_launchers),   cmocka_unit_test(test_latent),
-                                     cmocka_unit_test(test_dispatchers), cmocka_unit_test(test_narrow_dispatch),
-                                     cmocka_unit_test(test_determinism)};
+  const struct CMUnitTest tests[] = {cmocka_unit_test(test_backends),        cmocka_unit_test(test_eager),
+                                     cmocka_unit_test(test_engines),         cmocka_unit_test(test_launchers),
+                                     cmocka_unit_test(test_latent),          cmocka_unit_test(test_dispatchers),
+                                     cmocka_unit_test(test_narrow_dispatch), cmocka_unit_test(test_determinism)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

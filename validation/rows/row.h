@@ -112,6 +112,9 @@ void pl_row_choose(const pl_measured_row *row, const pl_row_habits *habits, pl_f
 /* Fused attention by the kernel that the row names, as PyTorch calls the backends of scaled_dot_product_attention;
  * none: nothing changes. */
 void pl_row_choose_attention(const pl_measured_row *row, pl_framework *framework);
+/* Models of Hugging Face's whose attention is written op by op, in the version that `framework` names ("transformers
+ * 4.42"), or in those of before where it names none. */
+bool pl_row_attends_eagerly(const pl_measured_row *row);
 /* Megatron-LM's switches of its tests: `notes` that say deterministic-mode or no-gradient-accumulation-fusion. */
 void pl_row_choose_determinism(const pl_measured_row *row, const pl_row_habits *habits, pl_framework *framework);
 /* A host that launches CUDA graphs, where the row's notes say so. */

@@ -14,6 +14,31 @@ bool pl_row_denies_flash(const pl_measured_row *row) {
   return pl_row_says_one_of(row, words);
 }
 
+/* "transformers 4.41.2" in `framework`; 0: no version is there. */
+static int transformers_minor(const pl_measured_row *row) {
+  const char *at = strcasestr(row->framework, "transformers ");
+  int major, minor;
+  if (at == NULL || sscanf(at + strlen("transformers "), "%d.%d", &major, &minor) != 2) return 0;
+  return 1000 * major + minor;
+}
+
+/* Hugging Face's models wrote out scores, mask, softmax and dropout until each got scaled_dot_product_attention:
+ * BERT in transformers 4.41 (huggingface/transformers, pull request 28802), GPT-2 in 4.42 (31172), ESM later than
+ * these; Llama in 4.36 of December 2023, as what was published since runs it. */
+bool pl_row_attends_eagerly(const pl_measured_row *row) {
+  static const struct {
+    const char *model;
+    int first;
+  } models[] = {{"ESM", 4057}, {"GPT-2", 4042}, {"GPT2", 4042}, {"BERT", 4041}};
+  static const char *const fused[] = {"sdpa", "scaled_dot_product", NULL};
+  if (!pl_row_mentions(row->framework, "Hugging Face") || pl_row_says_flash(row) || pl_row_says_one_of(row, fused))
+    return false;
+  for (size_t i = 0; i < sizeof models / sizeof models[0]; i++)
+    if (pl_row_mentions(row->model, models[i].model) || pl_row_mentions(row->framework, models[i].model))
+      return transformers_minor(row) < models[i].first;
+  return false;
+}
+
 /* Transformer Engine took FlashAttention's first generation until 0.11, whose pull request 329 brought the second, and
  * cuDNN's kernel on Hopper from 1.2 on (its release notes). The version stands behind its name in `framework`. */
 static bool kernel_of_engine(const pl_measured_row *row, int *kernel) {

@@ -217,7 +217,7 @@ pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
   if (pl_row_mentions(row->framework, "TensorFlow") && pl_row_mentions(row->framework, "XLA"))
     habits.framework = "tensorflow-xla";
   bool old = !has_flash_hardware(row) || pl_row_denies_flash(row) || predates_torch_2(row) ||
-             (pl_row_mentions(row->framework, "Megatron") && predates_flash(row));
+             pl_row_attends_eagerly(row) || (pl_row_mentions(row->framework, "Megatron") && predates_flash(row));
   if (old) habits.no_flash = true;
   habits.picks_masked = picks_masked(row);
   habits.no_head = pl_row_mentions(row->notes, "no language model head");
@@ -373,7 +373,9 @@ static void choose_batch_norm(const pl_measured_row *row, pl_framework *framewor
 /* Hugging Face's GPT-2 (NewGELUActivation; its BERT has PyTorch's gelu) and Google's BERT in TensorFlow (modeling.py)
  * write GELU's form with tanh op by op. XLA fuses it. */
 static void choose_gelu(const pl_measured_row *row, pl_framework *framework) {
-  bool gpt2 = pl_row_mentions(row->framework, "Hugging Face") && pl_row_mentions(row->model, "GPT-2");
+  bool gpt2 = pl_row_mentions(row->framework, "Hugging Face GPT-2") ||
+              (pl_row_mentions(row->framework, "Hugging Face") && pl_row_mentions(row->model, "GPT-2"));
+  if (framework->kernels.fuses_norm && pl_row_mentions(row->framework, "compile")) gpt2 = false;
   bool google = pl_row_mentions(row->framework, "TensorFlow") && !pl_row_mentions(row->framework, "XLA");
   if (gpt2 || google) framework->kernels.fuses_gelu = false;
   /* And it chooses by the causal mask (torch.where) before it adds that of the batch (modeling_gpt2.py, _attn). */
