@@ -180,6 +180,8 @@ static void machines(void **state) {
               {"L40S", "pcie4-server --nodes 2 --gpus-per-node 8 --device L40S"},
               {"L4", "pcie4-server --nodes 2 --gpus-per-node 8 --device L4"},
               {"A10G", "g5.48xlarge --nodes 2 --gpus-per-node 8"},
+              {"A10", "pcie4-server --nodes 2 --gpus-per-node 8 --device A10"},
+              {"NVIDIA RTX 6000 Ada Generation", "pcie4-server --nodes 2 --gpus-per-node 8 --device RTX-6000-Ada"},
               {"RTX A6000", "pcie4-server --nodes 2 --gpus-per-node 8 --device RTX-A6000"}};
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     char row[256];
@@ -188,6 +190,27 @@ static void machines(void **state) {
     pl_cases cases = express(row);
     assert_null(cases.cases[0].reason);
     assert_string_equal(cases.cases[0].platform, rows[i].platform);
+  }
+}
+
+/* GeForce cards alone; cards with bridges, or without access to each other's memory, have no machine. */
+static void cards(void **state) {
+  (void)state;
+  static const struct {
+    const char *gpu, *interconnect;
+    int n;
+    const char *says;
+  } rows[] = {{"GeForce RTX 4090", "", 1, NULL},          {"RTX 3090", "NVLink", 1, NULL},
+              {"RTX 4090", "", 2, "each other's memory"}, {"RTX 3090", "PCIe", 2, "each other's memory"},
+              {"RTX A6000", "PCIe; no NVLink", 2, NULL},  {"RTX A6000", "NVLink bridge", 2, "NVLink bridges"},
+              {"A100-SXM4-40GB", "NVLink", 2, NULL}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    char row[256];
+    snprintf(row, sizeof row, "f,GPT,16,1536,,16,,1024,51200,%s,%d,,%s,FooTrain,fp16,2-matrix,1,1,,%d,,,,1,%d,,1,,,,\n",
+             rows[i].gpu, rows[i].n, rows[i].interconnect, rows[i].n, rows[i].n);
+    const char *reason = express(row).cases[0].reason;
+    if ((reason == NULL) != (rows[i].says == NULL)) fail_msg("%s: %s", rows[i].gpu, reason != NULL ? reason : "-");
+    if (reason != NULL) assert_non_null(strstr(reason, rows[i].says));
   }
 }
 
@@ -451,6 +474,7 @@ int main(void) {
       cmocka_unit_test_setup_teardown(launches_that_are_waited_for, set_up, tear_down),
       cmocka_unit_test_setup_teardown(rates_of_networks, set_up, tear_down),
       cmocka_unit_test_setup_teardown(machines, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(cards, set_up, tear_down),
       cmocka_unit_test_setup_teardown(unknown_software, set_up, tear_down),
       cmocka_unit_test_setup_teardown(dialects, set_up, tear_down),
       cmocka_unit_test_setup_teardown(narrow_products, set_up, tear_down),

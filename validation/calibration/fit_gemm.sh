@@ -50,9 +50,13 @@ for profile in H800-SXM5-80GB GH200-96GB; do
 done
 transfer "$devices/H100-SXM5-80GB.json" H100-PCIe-80GB 114 "H100-SXM5-80GB: the same chip with fewer multiprocessors and less power"
 transfer "$devices/L40S.json" L4 58 "L40S: multiprocessors of the same kind"
+transfer "$devices/L40S.json" RTX-6000-Ada 142 "L40S: the same chip with less power"
+transfer "$devices/L40S.json" RTX-4090 128 "L40S: the same chip with tensor cores at half the rate"
 for profile in A40 RTX-A6000; do
   transfer "$devices/A100-SXM4-80GB.json" "$profile" 84 "A100-SXM4-80GB: tensor cores of the same generation"
 done
 transfer "$devices/B200.json" B300 160 "B200: the same tensor cores in 16 bits, more multiprocessors"
 transfer "$devices/GB200.json" GB300 160 "GB200: the same tensor cores in 16 bits, more multiprocessors"
 transfer "$devices/A100-SXM4-80GB.json" A10G 80 "A100-SXM4-80GB: tensor cores of the same generation; L40S, a generation younger, was timed with operands in its 96 MB cache"
+transfer "$devices/A100-SXM4-80GB.json" RTX-3090 82 "A100-SXM4-80GB: tensor cores of the same generation, here at half the rate"
+transfer "$devices/A100-SXM4-80GB.json" A10 72 "A100-SXM4-80GB: tensor cores of the same generation"

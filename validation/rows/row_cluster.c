@@ -55,6 +55,10 @@ static const struct {
     {"A6000", "pcie4-server", "RTX-A6000"},
     {"A40", "pcie4-server", "A40"},
     {"A10G", "g5.48xlarge", NULL},
+    {"A10", "pcie4-server", "A10"},
+    {"RTX 6000 Ada", "pcie4-server", "RTX-6000-Ada"},
+    {"RTX 4090", "pcie4-server", "RTX-4090"}, /* alone: see find_machine */
+    {"RTX 3090", "pcie4-server", "RTX-3090"},
     {"L4", "pcie4-server", "L4"},
     {"TITAN", "hc1", NULL},
     /* LiBai's page: "1-GPU rates are consistent with V100"; OneFlow's published machine of that time, with GPUs of 32
@@ -132,10 +136,13 @@ static const char *device_word(size_t i, char word[32]) {
   return word;
 }
 
-/* Names of one device: "A100 (DGX-A100)" is an A100, and the GPU of a GH200 an H100. */
+static bool are(const char *a, const char *b, const char *one, const char *other) {
+  return (strcmp(a, one) == 0 && strcmp(b, other) == 0) || (strcmp(a, other) == 0 && strcmp(b, one) == 0);
+}
+
+/* Names of one device: "A100 (DGX-A100)" is an A100, the GPU of a GH200 an H100, and "A10G" has A10 in it. */
 static bool is_same_device(const char *a, const char *b) {
-  if ((strcmp(a, "GH200") == 0 && strcmp(b, "H100") == 0) || (strcmp(a, "H100") == 0 && strcmp(b, "GH200") == 0))
-    return true;
+  if (are(a, b, "GH200", "H100") || are(a, b, "A10G", "A10")) return true;
   const char *shorter = strlen(a) < strlen(b) ? a : b, *longer = shorter == a ? b : a;
   size_t length = strlen(shorter);
   return strncmp(shorter, longer, length) == 0 && !isalnum((unsigned char)longer[length]);
@@ -175,6 +182,18 @@ static pl_code refuse_mixed(const pl_measured_row *row, pl_error *error) {
                  row->gpu, first, second);
 }
 
+/* Cards whose driver offers no access to a peer's memory over PCIe (NVIDIA/nccl, issue 1127: RTX 3090;
+ * NVIDIA/nccl-tests, issue 117: RTX 4090). */
+static bool is_geforce(const char *device) {
+  return device != NULL && (strcmp(device, "RTX-3090") == 0 || strcmp(device, "RTX-4090") == 0);
+}
+
+/* "NVLink", but not "PCIe, no NVLink". */
+static bool is_bridged(const char *interconnect) {
+  return pl_row_mentions(interconnect, "NVLink") && !pl_row_mentions(interconnect, "no NVLink") &&
+         !pl_row_mentions(interconnect, "without NVLink");
+}
+
 static pl_code find_machine(const pl_measured_row *row, pl_platform_plan *plan, pl_error *error) {
   PL_TRY(refuse_mixed(row, error));
   for (size_t i = 0; i < sizeof machines / sizeof machines[0]; i++) {
@@ -189,6 +208,12 @@ static pl_code find_machine(const pl_measured_row *row, pl_platform_plan *plan, 
     plan->device = machines[i].device;
     if (plan->parts[0].kind == NULL)
       return pl_fail(error, PL_UNSUPPORTED, "machine: no '%s' among the machines of platform make", machines[i].kind);
+    if (row->n_gpus > 1 && is_geforce(plan->device))
+      return pl_fail(error, PL_UNSUPPORTED,
+                     "machine: %s do not reach each other's memory, and no machine exchanges through the host's",
+                     plan->device);
+    if (row->n_gpus > 1 && strcmp(plan->parts[0].kind->name, "pcie4-server") == 0 && is_bridged(row->interconnect))
+      return pl_fail(error, PL_UNSUPPORTED, "machine: cards with NVLink bridges are not among those of platform make");
     if (plan->device != NULL && pl_device_speed(plan->device) == NULL)
       return pl_fail(error, PL_UNSUPPORTED, "machine: no device profile of %s", plan->device);
     return PL_OK;
