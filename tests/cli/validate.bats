@@ -277,7 +277,7 @@ predicts() {
     sed -n 2p <<<"$outcome" | cut -d, -f22
   }
   [[ $(zero "DeepSpeed ZeRO-3" "") == 3 && $(zero "DeepSpeed ZeRO stage 2" -) == 2 ]]
-  [[ $(zero "DeepSpeed ZeRO-3" no) == 0 && $(zero "DeepSpeed ZeRO-Offload" "") == 0 ]]
+  [[ $(zero "DeepSpeed ZeRO-3" no) == 0 && $(zero "DeepSpeed ZeRO" "") == 0 ]]
   [[ $(zero "Megatron-LM" "") == 0 && $(zero "Megatron-LM (--use-distributed-optimizer)" "") == 1 && $(zero "Megatron-LM with distributed optimizer" no) == 0 ]]
 }
 

@@ -28,6 +28,7 @@ static void expect(const char *framework, const char *recompute, const char *not
 static void offloading(void **state) {
   (void)state;
   expect("DeepSpeed ZeRO-3 Offload", "none", "", "framework: 'offload'");
+  expect("DeepSpeed ZeRO-Infinity", "none", "", "framework: 'ZeRO-Infinity'");
   expect("PyTorch FSDP2", "full", "offload_activations=1", "notes: 'offload'");
   expect("PyTorch FSDP2", "full; offloaded", "", "recompute: 'offload'");
   expect("DeepSpeed ZeRO-2", "full", "cpu_checkpointing on", "notes: 'cpu_checkpointing'");

@@ -35,7 +35,8 @@ static bool denies_offload(const char *text) {
 static pl_code check_offload(const pl_measured_row *row, pl_error *error) {
   const char *const columns[] = {"framework", "fsdp", "recompute", "notes"};
   const char *const texts[] = {row->framework, row->fsdp, row->recompute, row->notes};
-  static const char *const words[] = {"offload", "checkpoint in cpu", "checkpoint-in-cpu", "cpu_checkpointing"};
+  static const char *const words[] = {"offload", "ZeRO-Infinity", "checkpoint in cpu", "checkpoint-in-cpu",
+                                      "cpu_checkpointing"};
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
     for (size_t j = 0; j < sizeof words / sizeof words[0]; j++)
       if (pl_row_mentions(texts[i], words[j]) && !denies_offload(texts[i]))
