@@ -59,11 +59,16 @@ static void losses(void **state) {
               {"llm.c", true},
               {"nanoGPT (PyTorch 2.0 DDP, no compile)", false},
               {"Hugging Face Trainer (PyTorch DDP)", false},
-              {"PyTorch 2.5 DDP (compile)", false}};
+              {"PyTorch 2.5 DDP (compile)", false},
+              {"Hugging Face GPT-2, DeepSpeed ZeRO-2", true},
+              {"Colossal-AI Gemini (Hugging Face GPT-2)", true},
+              {"DeepSpeed ZeRO-2", false}};
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     bool fused = express("GPT-2", rows[i].framework, "", "")->framework.kernels.loss == PL_LOSS_FUSED;
     if (fused != rows[i].fused) fail_msg("%s", rows[i].framework);
   }
+  assert_int_not_equal(express("Llama", "Hugging Face, DeepSpeed ZeRO-2", "", "")->framework.kernels.loss,
+                       PL_LOSS_FUSED);
 }
 
 int main(void) {

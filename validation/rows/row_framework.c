@@ -312,6 +312,20 @@ static void choose_autocast(const pl_measured_row *row, pl_framework *framework,
     framework->kernels.autocast = PL_AUTOCAST_NORMS;
 }
 
+/* Hugging Face's GPT-2 and BERT take the loss of the logits as the head made them
+ * (huggingface/transformers@0010f60284ab modeling_gpt2.py; Llama's casts them first), which are of 16 bits where
+ * weights are and nothing autocasts: DeepSpeed's engine, Colossal-AI's Gemini. */
+static bool has_narrow_loss(const pl_measured_row *row, const pl_framework *framework) {
+  static const char *const models[] = {"GPT-2", "GPT2", "BERT"};
+  bool is_half =
+      strncmp(framework->name, "deepspeed", strlen("deepspeed")) == 0 || pl_row_mentions(row->framework, "Gemini");
+  if (!is_half || !pl_row_mentions(row->framework, "Hugging Face") || pl_row_mentions(row->notes, "no language model"))
+    return false;
+  for (size_t i = 0; i < sizeof models / sizeof models[0]; i++)
+    if (pl_row_mentions(row->model, models[i]) || pl_row_mentions(row->framework, models[i])) return true;
+  return false;
+}
+
 /* Lightning's "bf16-true" and "16-true", "pure bf16": nothing is kept in fp32. Of logits
  * that stay in 16 bits PyTorch's log-softmax reads and writes 12 bytes in all; the loss of 16-bit logits, the nearest
  * form that there is, counts 6. */
@@ -320,7 +334,7 @@ static void choose_weights(const pl_measured_row *row, pl_framework *framework) 
   bool brain = pl_row_mentions(row->precision, "bf16");
   bool alone = pl_row_mentions(row->precision, "16-true") || pl_row_mentions(row->precision, "pure") ||
                pl_row_mentions(row->notes, "pure bf16") || pl_row_mentions(row->notes, "pure fp16");
-  if (pl_row_says_one_of(row, narrow)) framework->kernels.loss = PL_LOSS_FUSED;
+  if (pl_row_says_one_of(row, narrow) || has_narrow_loss(row, framework)) framework->kernels.loss = PL_LOSS_FUSED;
   choose_autocast(row, framework, alone);
   if (!alone) return;
   framework->update.weights = PL_WEIGHTS_ALONE;
