@@ -303,6 +303,7 @@ END
   fill "$there/a b.csv" 1
   run -0 "$PACELINE" calibrate --runs "$there/a b.csv"
   [ "$(grep -c 'without the site .* ([+-]0\.0 %)' <<<"$output")" = 2 ] || { echo "$output"; return 1; }
+  [[ $output == *"note: the platform has 2 kinds of GPUs, and the site goes by the first: its figures are those of wherever V100-SXM2-16GB comes first"* ]] || { echo "$output"; return 1; }
   # seen from the table, and --platform goes before
   sed "s|,$there/my cluster.xml,|,my cluster.xml,|" "$there/a b.csv" >"$there/near.csv"
   run -0 "$PACELINE" calibrate --runs "$there/near.csv"

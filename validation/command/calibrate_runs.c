@@ -140,12 +140,18 @@ static void find_parts(session *own) {
   }
 }
 
+/* There is one. */
+static const pl_case *first_timed(const session *own) {
+  const pl_case *first = own->cases.cases;
+  while (!pl_case_is_timed(first))
+    first++;
+  return first;
+}
+
 /* By the names of profiles, as predictions at the site have them; what another site's rows name differently is told
  * apart as they name it. */
 static pl_configuration configure(const session *own, uint32_t i) {
-  const pl_case *c = &own->cases.cases[i], *first = own->cases.cases;
-  while (!pl_case_is_timed(first))
-    first++;
+  const pl_case *c = &own->cases.cases[i], *first = first_timed(own);
   if (c->program != NULL) {
     pl_configuration alone = {.name = {c->row->gpu, c->program, c->row->precision, ""}};
     for (int k = 0; k < PL_LIKENESS_N_NUMBERS; k++)
@@ -330,11 +336,18 @@ static void print_remains(const session *own) {
            own->n_learnt);
 }
 
+/* A site has one GPU's name, by which it is known where its figures act. */
+static void print_kinds(const session *own) {
+  if (own->n_learnt == 0 || first_timed(own)->device.n_kinds < 2) return;
+  printf(
+      "note: the platform has %u kinds of GPUs, and the site goes by the first: its figures are those of wherever %s "
+      "comes first\n",
+      first_timed(own)->device.n_kinds, first_timed(own)->device.name);
+}
+
 static void print_relatives(const session *own) {
   if (own->n_parts < 2) return;
-  const pl_case *first = own->cases.cases;
-  while (!pl_case_is_timed(first))
-    first++;
+  const pl_case *first = first_timed(own);
   printf("note: runs of %" PRIu32
          " sites (one GPU, software and precision each); these figures are of '%s', '%s', '%s', "
          "the first's, of which the others tell what sites of one owner share; put another's runs "
@@ -361,6 +374,7 @@ static void print(const session *own) {
   for (uint32_t i = 0; i < own->cases.n_cases; i++)
     print_run(own, i);
   print_relatives(own);
+  print_kinds(own);
 }
 
 static pl_code run(session *own) {
