@@ -37,15 +37,20 @@ END
   cmp "$SITE" "$BATS_TEST_TMPDIR/again.json"
 }
 
-@test "runs that were not learnt from come out nearer, and most of them in their intervals" {
-  before=$(error $TABLE) after=$(error $TABLE --site "$SITE")
+# Of software whose kernels and waits no profile names: what is left is the site.
+@test "runs that were not learnt from come out nearer" {
+  table=validation/measured/nemo_launcher.csv
+  { head -1 $table && sed -n '3p;6p;9p' $table; } >"$BATS_TEST_TMPDIR/three.csv"
+  "$PACELINE" calibrate --runs "$BATS_TEST_TMPDIR/three.csv" -o "$BATS_TEST_TMPDIR/three.json"
+  before=$(error $table) after=$(error $table --site "$BATS_TEST_TMPDIR/three.json")
   awk -v a="$before" -v b="$after" 'BEGIN { exit !(b < 0.5 * a) }' || { echo "$before, $after"; return 1; }
 }
 
 @test "one run is better than none here" {
-  { head -1 $TABLE && sed -n '20p' $TABLE; } >"$BATS_TEST_TMPDIR/one.csv"
+  table=validation/measured/nemo_launcher.csv
+  { head -1 $table && sed -n '6p' $table; } >"$BATS_TEST_TMPDIR/one.csv"
   "$PACELINE" calibrate --runs "$BATS_TEST_TMPDIR/one.csv" -o "$BATS_TEST_TMPDIR/one.json"
-  before=$(error $TABLE) after=$(error $TABLE --site "$BATS_TEST_TMPDIR/one.json")
+  before=$(error $table) after=$(error $table --site "$BATS_TEST_TMPDIR/one.json")
   awk -v a="$before" -v b="$after" 'BEGIN { exit !(b < a) }' || { echo "$before, $after"; return 1; }
 }
 
@@ -98,7 +103,7 @@ job=(--platform amp-homogeneous --model gpt2-345m --gbs 64)
   "$PACELINE" simulate "${job[@]}" "${like[@]}" --site "$SITE" --slow n0g0=1.0001 --json >"$BATS_TEST_TMPDIR/slow.json"
   jq -e --argjson t "$with" '[.. | .without_s? // empty | numbers] | length > 0 and all(. / $t - 1 | fabs < 1e-6)' "$BATS_TEST_TMPDIR/slow.json" || { jq . "$BATS_TEST_TMPDIR/slow.json" | grep -n without -A3; return 1; }
   run -0 "$PACELINE" compare "$BATS_TEST_TMPDIR/a.json" "$BATS_TEST_TMPDIR/slow.json"
-  [[ $output == *"of it the site "*"x1."*"no physics"* ]]
+  [[ $output == *"of it the site "*"x"[01].*"no physics"* ]] || { echo "$output"; return 1; }
   run -0 "$PACELINE" validate $TABLE --site "$SITE"
   [[ $output == *"site: predicted times are x"*" by what its figures leave at its 3 runs"* ]]
   # another GPU, model and scale: the figures alone
