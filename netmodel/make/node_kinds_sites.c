@@ -135,21 +135,22 @@ const pl_node_kind pl_node_kinds_sites[] = {
      .switch_ns = 0},
     {.name = "v100-cube-1ib",
      .title = "OneFlow's V100 node: 8 V100 in a hybrid cube mesh, one EDR InfiniBand NIC",
-     .about = "Oneflow-Inc/DLPerf, nvidia-smi topo -m: cube mesh of a DGX-1V, 25 GB/s per NVLink; mlx5_0 (100 Gb/s) is "
-              "PIX to GPUs 2\n"
-              "and 3, NODE to 0 and 1, SYS to 4 to 7, so it sits on the second PCIe 3.0 switch. " RELAYED
-              "Two sockets of 12 cores; which CPU is not published: speed of a Xeon Gold 6126 and UPI at 9 GB/s (NCCL, "
-              "Skylake)\n"
-              "are assumed.\n",
+     .about =
+         "Oneflow-Inc/DLPerf, nvidia-smi topo -m: cube mesh of a DGX-1V, 25 GB/s per NVLink; mlx5_0 (100 Gb/s) is "
+         "PIX to GPUs 2\n"
+         "and 3, NODE to 0 and 1, SYS to 4 to 7, so it sits on the second PCIe 3.0 switch. " RELAYED
+         "Two Xeon Gold 5118 of 12 cores (reports/dlperf_benchmark_test_report_v1.md), whose one unit for AVX-512 does "
+         "32\n"
+         "FLOP a cycle; UPI at 9 GB/s (NCCL, Skylake).\n",
      .device = "V100-SXM2-16GB",
      .default_nodes = 4,
      .n_gpus = 8,
      .n_nics = 1,
      .n_places = 4,
      .n_sockets = 2,
-     .cpu = "Skylake SP, assumed",
+     .cpu = "Xeon Gold 5118",
      .cpu_cores = 12,
-     .cpu_core_Gflops = 166.4,
+     .cpu_core_Gflops = 73.6,
      .switched = true,
      .gpu_place = EIGHT_IN_PAIRS,
      .nic_place = {1},
