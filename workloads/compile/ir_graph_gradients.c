@@ -49,7 +49,9 @@ static const pl_ir_op *meeting_of(pl_ir_graphing *own, int32_t function, int32_t
 static pl_ir_reduction reduction_of(pl_ir_graphing *own, int32_t function, const pl_ir_op *gradient) {
   const pl_ir_op *op = meeting_of(own, function, gradient->first_output);
   pl_ir_reduction made = {.in_host = pl_ir_op_is_in_host(gradient)};
-  if (op != NULL) made.meeting = pl_ir_graph_meeting_of(own, own->module->functions[function], op);
+  const pl_ir_function *f = own->module->functions[function];
+  if (op != NULL) made.meeting = pl_ir_graph_meeting_of(own, f, op);
+  if (op != NULL) made.meeting.axes &= ~pl_ir_graph_tensor_axes(own, f, op, made.meeting.axes);
   if (op != NULL && made.meeting.kind == PL_REDUCE_SCATTER && pl_framework_reduces_whole(own->framework, 1)) {
     made.meeting.kind = PL_ALL_REDUCE; /* of which each rank keeps its share */
     made.at_once = true;

@@ -461,12 +461,12 @@ pl_code pl_ir_graph_move(pl_ir_graphing *own, const pl_ir_function *f, const pl_
   if (pl_ir_op_is(op, "shift")) return shift(own, f, op, input, output);
   if (strncmp(name, "halo", 4) == 0) return halo(own, f, op, input, output);
   if (!pl_ir_row_is_ring(pl_ir_row_at(op->row))) {
+    if (pl_ir_graph_is_summed(own, f, op, output)) return PL_OK;
     if (output->tasks != NULL || output->is_there) return PL_OK; /* on its way since before */
     if (pl_ir_graph_is_leg(f, op) || pl_ir_graph_is_known(f, op) || pl_ir_graph_is_kept(own, f, op)) {
       *output = *input; /* the last leg sends it; nobody has to; it is there */
       return PL_OK;
     }
-    if (pl_ir_graph_is_summed(own, f, op, output)) return PL_OK;
     const pl_ir_meeting meeting = known_meeting(own, f, op);
     return collective(own, &meeting, input, output);
   }

@@ -312,6 +312,9 @@ pl_code pl_ir_graph_send_shards(pl_ir_graphing *own, bool all);
  * is read (_allreduce_layernorm_grads of megatron/core/distributed/finalize_model_grads.py); not of FSDP, which reduces
  * the gradients of each unit as they are. Behind the buckets. */
 pl_code pl_ir_graph_send_sums(pl_ir_graphing *own);
+/* Of the axes of a reduction of gradients those of tensor ranks, over which they are added up behind it; 0: over all at
+ * once. */
+uint32_t pl_ir_graph_tensor_axes(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op, uint32_t axes);
 /* Where the op is one of them: what it gives is on its way. */
 bool pl_ir_graph_is_summed(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op,
                            pl_ir_arrival *output);

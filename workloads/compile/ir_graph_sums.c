@@ -18,6 +18,34 @@ static const pl_ir_op *gradient_of(const pl_ir_function *f, const pl_ir_op *op) 
   return gradient != NULL && pl_ir_op_is(gradient, "gradient") ? gradient : NULL;
 }
 
+uint32_t pl_ir_graph_tensor_axes(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op,
+                                 uint32_t axes) {
+  const pl_ir_mesh *mesh = &own->module->mesh;
+  uint32_t tensor = 0;
+  bool of_experts = pl_ir_type_find(&f->values[op->inputs[0]].type, pl_ir_name_of("x")) >= 0;
+  if (own->framework->gradients.gradient_path != PL_GRADIENTS_ADDED || of_experts || !pl_ir_op_is(op, "all_reduce"))
+    return 0;
+  for (int32_t axis = 0; axis < mesh->n_axes; axis++)
+    if ((axes >> axis & 1) != 0 && pl_ir_axis_is_of_tensors(mesh->axes[axis].name.text)) tensor |= 1u << axis;
+  return tensor != axes ? tensor : 0;
+}
+
+/* What is added up over tensor ranks of the gradient that the op takes; axes 0: nothing. */
+static pl_ir_meeting sum_of(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op,
+                            const pl_ir_op **gradient) {
+  pl_ir_meeting made = {.axes = 0};
+  *gradient = gradient_of(f, op);
+  if (*gradient != NULL) return pl_ir_graph_meeting_of(own, f, op);
+  const pl_ir_op *maker = pl_ir_op_is(op, "all_reduce") ? maker_of(f, op) : NULL;
+  if (maker == NULL || !pl_ir_op_is(maker, "gradient")) return made;
+  made = pl_ir_graph_meeting_of(own, f, op);
+  made.axes = pl_ir_graph_tensor_axes(own, f, op, made.axes); /* the others are a bucket's */
+  made.category = PL_CATEGORY_TENSOR;
+  made.stream = PL_STREAM_FEATURE;
+  *gradient = maker;
+  return made;
+}
+
 static pl_ir_bucket *sum_over(pl_ir_graphing *own, const pl_ir_meeting *meeting) {
   uint32_t i = 0;
   while (i < own->n_sums && own->sums[i].meeting.axes != meeting->axes)
@@ -49,9 +77,10 @@ static bool scan(pl_ir_graphing *own, int32_t function, const char *prefix) {
       const char *inner = pl_ir_graph_join(own, prefix, op->path);
       if (inner == NULL || !scan(own, op->callee, inner)) return false;
     }
-    const pl_ir_op *gradient = (doing->ops[i] & PL_IR_DOES_MOVE) != 0 ? gradient_of(f, op) : NULL;
-    if (gradient == NULL) continue;
-    const pl_ir_meeting meeting = pl_ir_graph_meeting_of(own, f, op);
+    if ((doing->ops[i] & PL_IR_DOES_MOVE) == 0) continue;
+    const pl_ir_op *gradient;
+    const pl_ir_meeting meeting = sum_of(own, f, op, &gradient);
+    if (meeting.axes == 0) continue;
     pl_ir_bucket *sum = sum_over(own, &meeting);
     if (sum == NULL) continue; /* it meets by itself */
     sum->meeting.bytes += meeting.bytes;
@@ -79,9 +108,13 @@ pl_code pl_ir_graph_send_sums(pl_ir_graphing *own) {
 
 bool pl_ir_graph_is_summed(const pl_ir_graphing *own, const pl_ir_function *f, const pl_ir_op *op,
                            pl_ir_arrival *output) {
-  if (own->n_sums == 0 || own->category != PL_CATEGORY_OPTIMIZER || gradient_of(f, op) == NULL) return false;
-  const uint32_t axes = pl_ir_graph_meeting_of(own, f, op).axes;
-  for (uint32_t i = 0; i < own->n_sums; i++)
-    if (own->sums[i].meeting.axes == axes) output->tasks = own->sums[i].tasks;
-  return output->tasks != NULL;
+  const pl_ir_op *gradient;
+  if (own->n_sums == 0 || own->category != PL_CATEGORY_OPTIMIZER) return false;
+  const uint32_t axes = sum_of(own, f, op, &gradient).axes;
+  for (uint32_t i = 0; i < own->n_sums && axes != 0; i++)
+    if (own->sums[i].meeting.axes == axes) {
+      output->tasks = own->sums[i].tasks;
+      return true;
+    }
+  return false;
 }
