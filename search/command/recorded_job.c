@@ -47,6 +47,7 @@ void pl_recorded_job(char **words, int n, char **kept, int *n_kept) {
                                       "--bucket-bytes",
                                       "--pipeline-sends",
                                       "--exchange-sms",
+                                      "--allocator",
                                       "--op-profile",
                                       "--collective-profile",
                                       "--site",

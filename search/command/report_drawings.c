@@ -77,6 +77,7 @@ static pl_code parse(drawing *own, char *command, pl_error *error) {
     if (value != NULL) own->space.trees = pl_arena_strdup(&own->programs.arena, value);
   }
   PL_TRY(pl_command_line_parse("report", &argp, n_kept, kept, false, &own->options, error));
+  pl_job_options_count_memory(&own->options);
   return pl_job_options_check(&own->options, error);
 }
 

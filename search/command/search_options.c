@@ -226,6 +226,7 @@ pl_code pl_search_options_parse(int argc, char **argv, bool silent, pl_search_op
   if (options->method == NULL) options->method = pl_method_find(PL_SEARCH_DEFAULT_METHOD);
   if (options->table.n_methods == 0) options->table.methods[options->table.n_methods++] = options->method;
   PL_TRY(pl_job_options_check(&options->job, error));
+  pl_job_options_count_memory(&options->job);
   PL_TRY(pl_training_cost_check(&options->cost, error));
   if (options->cost.tokens > 0 && options->is_table)
     return pl_fail(error, PL_BAD_INPUT, "--tokens: of one search; leave it out of --compare and --vary");

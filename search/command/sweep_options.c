@@ -66,5 +66,6 @@ pl_code pl_sweep_options_parse(int argc, char **argv, bool silent, pl_sweep_opti
   PL_TRY(pl_command_line_parse("sweep", &argp, argc, argv, silent, options, error));
   if (options->error.code != PL_OK) return pl_fail(error, options->error.code, "%s", options->error.message);
   PL_TRY(pl_job_options_check(&options->job, error));
+  pl_job_options_count_memory(&options->job);
   return judge(options, error);
 }

@@ -114,6 +114,8 @@ static void describe_job(pl_space_session *session, const pl_job_origin *origin,
   pl_provenance_text(provenance, "framework", framework->name, true);
   if (framework->pipeline.exchange_multiprocessors > 0)
     pl_provenance_number(provenance, "exchange_sms", framework->pipeline.exchange_multiprocessors, true);
+  if (framework->memory.allocator != PL_ALLOCATOR_EXACT)
+    pl_provenance_text(provenance, "allocator", pl_allocator_names[framework->memory.allocator], true);
   pl_provenance_text(provenance, "framework_digest", pl_space_session_digest(session, framework->digest), true);
   const pl_op_profile *measured = job->op_profile;
   pl_provenance_text(provenance, "op_profile", measured != NULL ? measured->path : "none", false);

@@ -23,12 +23,12 @@ static void segments_have_the_sizes_of_the_notes(void **state) {
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     pl_caching_allocator own;
     pl_caching_allocator_init(&own, &arena);
-    uint32_t block = pl_caching_allocator_take(&own, rows[i].size_bytes);
+    uint32_t block = pl_caching_allocator_take(&own, 0, rows[i].size_bytes);
     assert_true(own.held_bytes == rows[i].segment_bytes && own.occupied_bytes == own.held_bytes);
     assert_true(own.used_bytes == rows[i].size_bytes);
     pl_caching_allocator_give(&own, block);
     assert_true(own.held_bytes == rows[i].segment_bytes && own.occupied_bytes == 0 && own.used_bytes == 0);
-    assert_int_equal(pl_caching_allocator_take(&own, rows[i].size_bytes), block); /* what is cached is used again */
+    assert_int_equal(pl_caching_allocator_take(&own, 0, rows[i].size_bytes), block); /* what is cached is used again */
     assert_true(own.held_bytes == rows[i].segment_bytes);
   }
 }
@@ -39,26 +39,26 @@ static void the_smallest_fit_is_split_and_joined(void **state) {
   (void)state;
   pl_caching_allocator own;
   pl_caching_allocator_init(&own, &arena);
-  uint32_t large = pl_caching_allocator_take(&own, 16 * MiB), less = pl_caching_allocator_take(&own, 12 * MiB);
+  uint32_t large = pl_caching_allocator_take(&own, 0, 16 * MiB), less = pl_caching_allocator_take(&own, 0, 12 * MiB);
   pl_caching_allocator_give(&own, large);
   pl_caching_allocator_give(&own, less);
-  assert_int_equal(pl_caching_allocator_take(&own, 10 * MiB), less);
-  uint32_t rest = pl_caching_allocator_take(&own, 2 * MiB);
+  assert_int_equal(pl_caching_allocator_take(&own, 0, 10 * MiB), less);
+  uint32_t rest = pl_caching_allocator_take(&own, 0, 2 * MiB);
   assert_true(own.held_bytes == 28 * MiB && own.occupied_bytes == 12 * MiB);
-  uint32_t more = pl_caching_allocator_take(&own, 20 * MiB);
+  uint32_t more = pl_caching_allocator_take(&own, 0, 20 * MiB);
   assert_true(own.held_bytes == 48 * MiB);
   pl_caching_allocator_give(&own, rest);
   pl_caching_allocator_give(&own, less);
   pl_caching_allocator_give(&own, more);
   assert_true(own.occupied_bytes == 0);
-  pl_caching_allocator_take(&own, 12 * MiB); /* whole again */
-  pl_caching_allocator_take(&own, 16 * MiB);
+  pl_caching_allocator_take(&own, 0, 12 * MiB); /* whole again */
+  pl_caching_allocator_take(&own, 0, 16 * MiB);
   assert_true(own.held_bytes == 48 * MiB && own.occupied_bytes == 28 * MiB);
   /* 15.5 MiB of 16: half a MiB is not worth a block, and goes with it */
   pl_caching_allocator_init(&own, &arena);
-  pl_caching_allocator_give(&own, pl_caching_allocator_take(&own, 16 * MiB));
-  pl_caching_allocator_take(&own, 31 * MiB / 2);
-  pl_caching_allocator_take(&own, MiB / 2);
+  pl_caching_allocator_give(&own, pl_caching_allocator_take(&own, 0, 16 * MiB));
+  pl_caching_allocator_take(&own, 0, 31 * MiB / 2);
+  pl_caching_allocator_take(&own, 0, MiB / 2);
   assert_true(own.held_bytes == 18 * MiB);
 }
 
@@ -68,14 +68,14 @@ static void a_full_device_gives_segments_back(void **state) {
   pl_caching_allocator own;
   pl_caching_allocator_init(&own, &arena);
   own.limit_bytes = 40 * MiB;
-  uint32_t large = pl_caching_allocator_take(&own, 16 * MiB);
-  pl_caching_allocator_take(&own, 12 * MiB);
+  uint32_t large = pl_caching_allocator_take(&own, 0, 16 * MiB);
+  pl_caching_allocator_take(&own, 0, 12 * MiB);
   pl_caching_allocator_give(&own, large);
-  assert_true(pl_caching_allocator_take(&own, 20 * MiB) != PL_NONE);
+  assert_true(pl_caching_allocator_take(&own, 0, 20 * MiB) != PL_NONE);
   assert_true(own.held_bytes == 32 * MiB && own.most_held_bytes == 32 * MiB && !own.full);
-  assert_int_equal(pl_caching_allocator_take(&own, 10 * MiB), PL_NONE);
+  assert_int_equal(pl_caching_allocator_take(&own, 0, 10 * MiB), PL_NONE);
   assert_true(own.full && own.held_bytes == 32 * MiB);
-  pl_caching_allocator_take(&own, MiB / 2);
+  pl_caching_allocator_take(&own, 0, MiB / 2);
   assert_true(own.full); /* once and for all */
 }
 
@@ -98,17 +98,17 @@ static void what_waits_helps_as_whole_segments(void **state) {
     pl_caching_allocator own;
     pl_caching_allocator_init(&own, &arena);
     own.limit_bytes = 40 * MiB;
-    pl_caching_allocator_take(&own, 16 * MiB);
-    uint32_t large = pl_caching_allocator_take(&own, 24 * MiB);
+    pl_caching_allocator_take(&own, 0, 16 * MiB);
+    uint32_t large = pl_caching_allocator_take(&own, 0, 24 * MiB);
     if (shared) { /* the segment of 24 MiB again, in two */
       pl_caching_allocator_give(&own, large);
-      large = pl_caching_allocator_take(&own, 12 * MiB);
-      pl_caching_allocator_take(&own, 12 * MiB);
+      large = pl_caching_allocator_take(&own, 0, 12 * MiB);
+      pl_caching_allocator_take(&own, 0, 12 * MiB);
     }
     waiting held = {&own, large};
     own.settle = give_waiting;
     own.waiting = &held;
-    uint32_t block = pl_caching_allocator_take(&own, 12 * MiB);
+    uint32_t block = pl_caching_allocator_take(&own, 0, 12 * MiB);
     assert_true(held.block == PL_NONE);
     assert_true((block == PL_NONE) == (shared == 1) && own.full == (shared == 1));
   }
@@ -131,7 +131,7 @@ static void nothing_is_lost(void **state) {
     } else {
       size_bytes[which] = (int64_t)1 << random_between(&random, 4, 25);
       size_bytes[which] += (int64_t)random_below(&random, 4096);
-      held[which] = pl_caching_allocator_take(&own, size_bytes[which]);
+      held[which] = pl_caching_allocator_take(&own, 0, size_bytes[which]);
       used_bytes += size_bytes[which];
       for (uint32_t j = 0; j < BLOCKS; j++)
         assert_true(j == which || size_bytes[j] == 0 || held[j] != held[which]);
@@ -143,7 +143,7 @@ static void nothing_is_lost(void **state) {
     if (size_bytes[j] > 0) pl_caching_allocator_give(&own, held[j]);
   assert_true(own.used_bytes == 0 && own.occupied_bytes == 0);
   int64_t cached_bytes = own.held_bytes;
-  pl_caching_allocator_take(&own, 2 * MiB); /* everything is joined: the largest segment is whole */
+  pl_caching_allocator_take(&own, 0, 2 * MiB); /* everything is joined: the largest segment is whole */
   assert_true(own.held_bytes == cached_bytes);
 }
 

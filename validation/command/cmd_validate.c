@@ -30,6 +30,7 @@ enum {
   KEY_PROGRESS,
   KEY_DEVICES,
   KEY_FRAMEWORK,
+  KEY_ALLOCATOR,
   KEY_OP_PROFILE,
   KEY_NETWORK,
   KEY_COLLECTIVE_PROFILE,
@@ -44,6 +45,7 @@ enum { FILES_MAX = 256 };
 
 typedef struct validate_options {
   pl_case_options run;
+  pl_allocator_form allocator; /* that run.allocator points to */
   const char *op_profile_path, *site_path;
   const char *html_path, *svg_path, *csv_path, *hdf5_path;
   bool force, json, ablation, assumptions;
@@ -59,6 +61,10 @@ static const struct argp_option option_table[] = {
      "what the training framework does, for every row: a name of workloads/frameworks/ or a file, or ideal (default: "
      "as "
      "each row's column says)",
+     0},
+    {"allocator", KEY_ALLOCATOR, "KIND", 0,
+     "how memory beyond the tensors is found, for every row: exact or caching (as of paceline simulate; default: as "
+     "each row's framework has it)",
      0},
     {"collective-profile", KEY_COLLECTIVE_PROFILE, "FILE", 0,
      "what collectives cost beyond the wires: a file, or ideal (default: Paceline's)", 0},
@@ -93,6 +99,16 @@ static void add_file(validate_options *options, const char *path) {
     options->files[options->n_files++] = path;
 }
 
+static void choose_allocator(validate_options *options, const char *value) {
+  char list[PL_WORDS_BYTES];
+  int found = pl_words_find(pl_allocator_names, value);
+  options->allocator = (pl_allocator_form)found;
+  options->run.allocator = &options->allocator;
+  if (found < 0)
+    pl_fail(&options->error, PL_BAD_INPUT, "--allocator: '%s' is none of %s", value,
+            pl_words_list(pl_allocator_names, list, sizeof list));
+}
+
 static void choose_network(validate_options *options, const char *value) {
   int found = pl_words_find(pl_network_names, value);
   if (found == PL_NETWORK_FLOW || found == PL_NETWORK_ANALYTIC)
@@ -116,6 +132,9 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
     return 0;
   case KEY_FRAMEWORK:
     options->run.framework = value;
+    return 0;
+  case KEY_ALLOCATOR:
+    choose_allocator(options, value);
     return 0;
   case KEY_OP_PROFILE:
     options->op_profile_path = value;

@@ -190,6 +190,7 @@ static pl_code express(pl_case *c, const pl_csv *known, const pl_case_options *o
   PL_TRY(pl_row_check_words(row, error));
   PL_TRY(pl_row_check_absent(row, error));
   if (!c->habits.is_named) pl_row_choose(row, &c->habits, &c->framework);
+  if (options->allocator != NULL) c->framework.memory.allocator = *options->allocator;
   pl_model *model = PL_TAKE(arena, pl_model, 1);
   if (model == NULL) return pl_fail_memory(error, "the models");
   PL_TRY(find_platform(c, options, arena, error));

@@ -63,6 +63,7 @@ typedef struct pl_case_options {
   const char *collective_profile;  /* --collective-profile; NULL: the default */
   const char *profile_folder;      /* NULL: as pl_platform_load has it */
   pl_network_kind network;
+  const pl_allocator_form *allocator; /* of every row; NULL: as its framework has it */
   bool no_overlap_factor;
   const pl_residuals *residuals; /* that intervals are composed of; NULL: no intervals */
   const pl_site *site;           /* of every row; NULL: none */

@@ -22,6 +22,7 @@ enum {
   KEY_BUCKET,
   KEY_SENDS,
   KEY_EXCHANGE_SMS,
+  KEY_ALLOCATOR,
   KEY_FRAMEWORK,
   KEY_OP_PROFILE,
   KEY_NETWORK,
@@ -59,6 +60,12 @@ static const struct argp_option option_table[] = {
     {"exchange-sms", KEY_EXCHANGE_SMS, "N", 0,
      "multiprocessors that exchanges of experts keep busy while something computes beside them (default: as the "
      "framework has it)",
+     1},
+    {"allocator", KEY_ALLOCATOR, "KIND", 0,
+     "how memory beyond the tensors is found: exact (the framework's allowance), caching or expandable (PyTorch's "
+     "allocator, against which the training of every stage is replayed, without and with expandable segments); "
+     "default: "
+     "as the framework has it, and exact in sweeps and searches, which take some eight times as long with a replay",
      1},
     {"framework", KEY_FRAMEWORK, "NAME", 0,
      "what the training framework does: a name of workloads/frameworks/ or a file (default ideal: nothing waits, what "
@@ -205,6 +212,9 @@ static error_t read_option(int key, char *value, struct argp_state *state) {
       options->exchange_sms = (double)number;
     options->exchange_is_given = true;
     return 0;
+  case KEY_ALLOCATOR:
+    choose(options, "--allocator", value, pl_allocator_names, &options->allocator);
+    return 0;
   case KEY_FRAMEWORK:
     options->framework_choice = value;
     return 0;
@@ -240,10 +250,15 @@ const struct argp pl_job_options_argp = {.options = option_table, .parser = read
 void pl_job_options_init(pl_job_options *options) {
   *options = (pl_job_options){.job = {.dtype = PL_DTYPE_FP16, .flash = true, .bucket_bytes = 25e6, .split_sends = true},
                               .exchange_sms = -1,
+                              .allocator = -1,
                               .sends_tokens_per_node = -1,
                               .permutation = -1,
                               .experts = -1,
                               .simulate = PL_SIMULATE_OPTIONS_DEFAULT};
+}
+
+void pl_job_options_count_memory(pl_job_options *options) {
+  if (options->allocator < 0) options->allocator = PL_ALLOCATOR_EXACT;
 }
 
 pl_code pl_job_options_check(pl_job_options *options, pl_error *error) {
@@ -277,9 +292,9 @@ pl_code pl_job_options_adopt_collectives(pl_job_options *options, pl_arena *aren
 }
 
 /* What is named beside the framework. */
-static void adopt_dispatcher(pl_job_options *options) {
+static void adopt_named(pl_job_options *options) {
   if (options->exchange_sms < 0 && options->sends_tokens_per_node < 0 && options->permutation < 0 &&
-      options->experts < 0)
+      options->experts < 0 && options->allocator < 0)
     return;
   if (options->job.framework != &options->framework)
     options->framework = *pl_framework_or_ideal(options->job.framework);
@@ -289,11 +304,12 @@ static void adopt_dispatcher(pl_job_options *options) {
     options->framework.pipeline.sends_tokens_per_node = options->sends_tokens_per_node == 1;
   if (options->permutation >= 0) options->framework.kernels.permutation = options->permutation;
   if (options->experts >= 0) options->framework.kernels.experts = options->experts;
+  if (options->allocator >= 0) options->framework.memory.allocator = (pl_allocator_form)options->allocator;
 }
 
 pl_code pl_job_options_adopt_framework(pl_job_options *options, pl_arena *arena, pl_error *error) {
   if (options->framework_choice == NULL) {
-    adopt_dispatcher(options);
+    adopt_named(options);
     return PL_OK;
   }
   PL_TRY(pl_framework_load(options->framework_choice, arena, &options->framework, error));
@@ -302,7 +318,7 @@ pl_code pl_job_options_adopt_framework(pl_job_options *options, pl_arena *arena,
   if (options->attention_is_given) options->job.flash = given.flash;
   if (options->bucket_is_given) options->job.bucket_bytes = given.bucket_bytes;
   if (options->sends_are_given) options->job.split_sends = given.split_sends;
-  adopt_dispatcher(options);
+  adopt_named(options);
   return PL_OK;
 }
 

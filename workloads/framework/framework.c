@@ -27,6 +27,8 @@ const pl_framework pl_framework_ideal = {.name = "ideal",
                                          .kernels.fuses_bias = true,
                                          .kernels.fuses_expert_bias = true,
                                          .memory.switch_buffers = true,
+                                         .memory.holds_launched = true,
+                                         .memory.replayed_bytes = -1,
                                          .kernels.fuses_activation = true,
                                          .kernels.fuses_gate = true,
                                          .kernels.packs_gate = true,
@@ -81,12 +83,13 @@ static const char *const weight_words[] = {"with_master", "fp32", "alone", NULL}
 static const char *const assign_words[] = {"uniform", "balanced", "ends", "filled", NULL};
 static const char *const autocast_words[] = {"off", "norms", "all", NULL};
 static const char *const graph_words[] = {"none", "ops", "xla", NULL};
-static const char *const allocator_words[] = {"exact", "caching", NULL};
+const char *const pl_allocator_names[] = {"exact", "caching", "expandable", NULL};
 static const char *const window_words[] = {"microbatch", "pass", "kernel", NULL};
 static const char *const permutation_words[] = {"fused", "gathered", "indexed", "weighted", "scattered", NULL};
 static const char *const expert_words[] = {"grouped", "sliced", "joined", NULL};
 static const char *const default_word[] = {"default", NULL}, *const kept_word[] = {"as_kept", NULL};
 static const char *const all_word[] = {"all", NULL}, *const device_word[] = {"device", NULL};
+static const char *const workspace_word[] = {"workspace", NULL};
 
 static const switch_row switches[] = {
     {"kernels", "flash_attention", SWITCH_FLAG, AT(kernels.flash), NULL, 0},
@@ -163,8 +166,9 @@ static const switch_row switches[] = {
     {"host", "layer", SWITCH_TIME, AT(launch.layer_s), NULL, 0},
     {"host", "ops_ahead", SWITCH_NUMBER, AT(launch.ops_ahead), NULL, 0},
     {"host", "window", SWITCH_WORD, AT(launch.host_window), window_words, 0},
-    {"memory", "allocator", SWITCH_WORD, AT(memory.allocator), allocator_words, 0},
+    {"memory", "allocator", SWITCH_WORD, AT(memory.allocator), pl_allocator_names, 0},
     {"memory", "records_streams", SWITCH_FLAG, AT(memory.records_streams), NULL, 0},
+    {"memory", "holds_launched", SWITCH_FLAG, AT(memory.holds_launched), NULL, 0},
     {"memory", "caches_narrow_weights", SWITCH_FLAG, AT(memory.caches_narrow_weights), NULL, 0},
     {"memory", "keeps_gathered", SWITCH_FLAG, AT(memory.keeps_gathered), NULL, 0},
     {"memory", "holds_update", SWITCH_FLAG, AT(update.holds_update), NULL, 0},
@@ -177,6 +181,7 @@ static const switch_row switches[] = {
     {"memory", "communicator", SWITCH_BYTES, AT(memory.communicator_bytes), device_word, -1},
     {"memory", "switch_buffers", SWITCH_FLAG, AT(memory.switch_buffers), NULL, 0},
     {"memory", "workspace", SWITCH_BYTES, AT(memory.workspace_bytes), NULL, 0},
+    {"memory", "replayed_workspace", SWITCH_BYTES, AT(memory.replayed_bytes), workspace_word, -1},
     {"memory", "fragmentation", SWITCH_RATIO, AT(memory.fragmentation), NULL, 0},
 };
 enum { N_SWITCHES = sizeof switches / sizeof switches[0] };

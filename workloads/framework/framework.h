@@ -78,8 +78,10 @@ typedef enum pl_fp8_scaling {
 /* Who hands out device memory, and so what is held beyond the tensors. */
 typedef enum pl_allocator_form {
   PL_ALLOCATOR_EXACT = 0, /* as much as there are tensors */
-  PL_ALLOCATOR_CACHING    /* PyTorch's: the training is replayed against it (workloads/memory/stage_replay.h) */
+  PL_ALLOCATOR_CACHING,   /* PyTorch's: the training is replayed against it (workloads/memory/stage_replay.h) */
+  PL_ALLOCATOR_EXPANDABLE /* so, with expandable segments */
 } pl_allocator_form;
+extern const char *const pl_allocator_names[]; /* NULL ends them */
 
 typedef enum pl_optimizer_form {
   PL_OPTIMIZER_FUSED = 0,  /* one pass over everything: apex multi-tensor Adam, torch fused=True */
@@ -264,6 +266,8 @@ typedef struct pl_framework {
     pl_allocator_form allocator;
     bool records_streams; /* what a collective has touched comes free when the device has passed it, not when the host
                              frees it (workloads/run/launched_ahead.h) */
+    bool holds_launched;  /* with that, what waits for the launch queue is held; else it only tells whether all
+                             fits */
     bool caches_narrow_weights; /* products in fp8: their weights in fp8, as they are and transposed, stay beside the
                                    16-bit ones from microbatch to microbatch */
     bool keeps_gathered;        /* what tensor collectives gather lies in buffers that are never given back */
@@ -277,11 +281,18 @@ typedef struct pl_framework {
                                   and its `switch_buffers` */
     bool switch_buffers;       /* reductions in the switch are not turned off (NCCL_NVLS_ENABLE=0) */
     double workspace_bytes;    /* of libraries, and what the allocator holds whatever the job: inside it */
+    double replayed_bytes;     /* what of that a replay does not come to by itself; negative: all of it */
     double fragmentation;      /* share of the tensors' peak that the allocator holds and cannot use */
   } memory;
 } pl_framework;
 
 extern const pl_framework pl_framework_ideal;
+
+/* The memory in the allocator beside tensors, with its allocator as it is. */
+static inline double pl_framework_workspace_bytes(const pl_framework *framework) {
+  bool replays = framework->memory.allocator != PL_ALLOCATOR_EXACT && framework->memory.replayed_bytes >= 0;
+  return replays ? framework->memory.replayed_bytes : framework->memory.workspace_bytes;
+}
 
 /* `choice`: a name in the folder of profiles (PACELINE_FRAMEWORKS, else Paceline's own), or a file when it has a '/'
  * or ends in ".json". Strings from `arena`. Bad input: file:line, the value and what would do. */

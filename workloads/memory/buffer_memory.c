@@ -33,6 +33,18 @@ double pl_kept_gathered(const pl_framework *framework, double largest, bool reco
   return most > 0 ? fmax(under_way, most / uses + largest) : under_way;
 }
 
+static double largest_unit(const pl_buffer_facts *of) {
+  bool by_tensor =
+      of->framework->gathers.gather_unit == PL_GATHER_TENSOR; /* its gradients are reduced one by one too */
+  return by_tensor ? of->largest_parameters : of->largest_block;
+}
+
+double pl_unsharded_unit_bytes(const pl_buffer_facts *of) {
+  double largest = largest_unit(of);
+  return fmin(fmax(of->bucket_bytes, largest * of->bytes.gradient_bytes),
+              fmax(of->parameters, largest) * of->bytes.gradient_bytes);
+}
+
 /* FSDP's units in particular. FSDP 2 gathers into a tensor of the stream of its all-gathers, of which two are there in
  * the forward pass, that of the unit before until this one is copied out (_fsdp_param_group.py, wait_for_unshard), and
  * copies out to the parameters; of a gradient that autograd has made it makes a copy in the type of its reduction
@@ -42,8 +54,7 @@ double pl_kept_gathered(const pl_framework *framework, double largest, bool reco
 double pl_unsharded_bytes(const pl_buffer_facts *of) {
   const pl_framework *framework = of->framework;
   pl_gradient_path path = framework->gradients.gradient_path;
-  bool by_tensor = framework->gathers.gather_unit == PL_GATHER_TENSOR; /* its gradients are reduced one by one too */
-  double largest = by_tensor ? of->largest_parameters : of->largest_block;
+  double largest = largest_unit(of);
   double sum = 0, ahead = framework->gathers.gathers_ahead ? 2 : 1;
   if (!of->shares) return 0;
   if (path == PL_GRADIENTS_CHUNKED && of->zero >= 2)
@@ -53,8 +64,7 @@ double pl_unsharded_bytes(const pl_buffer_facts *of) {
     sum += fmax(fmin(pl_kept_gathered(framework, largest, of->recomputes), of->parameters), ahead * largest) *
            of->bytes.gathered_bytes;
   if (of->zero < 2) return sum;
-  double unit_bytes = fmin(fmax(of->bucket_bytes, largest * of->bytes.gradient_bytes),
-                           fmax(of->parameters, largest) * of->bytes.gradient_bytes);
+  double unit_bytes = pl_unsharded_unit_bytes(of);
   if (path == PL_GRADIENTS_ADDED) return sum + (framework->memory.copies_scattered ? 2 : 1) * unit_bytes;
   bool copied = path == PL_GRADIENTS_CHUNKED || of->bytes.reduced_bytes != of->made_bytes;
   return sum + unit_bytes / of->bytes.gradient_bytes * (of->made_bytes + (copied ? of->bytes.reduced_bytes : 0));

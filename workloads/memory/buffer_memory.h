@@ -32,6 +32,8 @@ bool pl_buffer_counts_pairs(const pl_framework *framework);
 double pl_copied_bytes(const pl_buffer_facts *facts);
 /* ZeRO's units that are whole at a time; 0: nobody shares. */
 double pl_unsharded_bytes(const pl_buffer_facts *facts);
+/* Of these, a bucket of gradients. */
+double pl_unsharded_unit_bytes(const pl_buffer_facts *facts);
 /* Gradients once more: in buckets, or the 16-bit ones of the last pass. */
 double pl_extra_gradient_bytes(const pl_buffer_facts *facts);
 /* Weights in the type of the products that read them, as they are and transposed, where the profile caches them. */

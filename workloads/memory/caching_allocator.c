@@ -5,26 +5,42 @@
 
 struct pl_memory_block {
   int64_t size_bytes, requested_bytes;
+  int64_t at_bytes;        /* in an expandable segment: its address there */
   uint32_t before, behind; /* neighbours in the segment, PL_NONE at its ends */
   uint32_t next;           /* in the list of unused entries */
-  bool used, small;
+  uint8_t pool;
+  bool used;
+  bool hole; /* addresses without memory */
 };
 
 static const int64_t MiB = 1 << 20;
 
 void pl_caching_allocator_init(pl_caching_allocator *allocator, pl_arena *arena) {
   *allocator = (pl_caching_allocator){.unused = PL_NONE, .arena = arena};
+  for (int pool = 0; pool < PL_ALLOCATOR_POOLS; pool++)
+    allocator->segments[pool].first = allocator->segments[pool].last = PL_NONE;
+}
+
+static bool is_small(uint32_t pool) {
+  return (pool & 1) != 0;
 }
 
 /* The size of a block on the list must not change. */
 static void put_on_list(pl_caching_allocator *own, uint32_t index) {
   const pl_memory_block *block = &own->blocks[index];
-  pl_free_blocks_put(&own->free_blocks[block->small], block->size_bytes, index);
+  pl_free_blocks_put(&own->free_blocks[block->pool], block->size_bytes, index);
 }
 
 static void take_off_list(pl_caching_allocator *own, uint32_t index) {
   const pl_memory_block *block = &own->blocks[index];
-  pl_free_blocks_remove(&own->free_blocks[block->small], block->size_bytes, index);
+  pl_free_blocks_remove(&own->free_blocks[block->pool], block->size_bytes, index);
+}
+
+/* All blocks may be free at once, so that giving one back cannot fail. */
+static bool reserve_lists(pl_caching_allocator *own, uint32_t n) {
+  for (uint32_t pool = 0; pool < own->n_pools; pool++)
+    if (!pl_free_blocks_reserve(&own->free_blocks[pool], n, own->arena)) return false;
+  return true;
 }
 
 static bool make_room(pl_caching_allocator *own) {
@@ -32,9 +48,7 @@ static bool make_room(pl_caching_allocator *own) {
       pl_arena_grown(own->arena, own->blocks, own->n_blocks, 1, sizeof *own->blocks, &own->capacity);
   if (blocks == NULL) return false;
   own->blocks = blocks;
-  /* all of them may be free at once, so that giving one back cannot fail */
-  return pl_free_blocks_reserve(&own->free_blocks[0], own->n_blocks + 1, own->arena) &&
-         pl_free_blocks_reserve(&own->free_blocks[1], own->n_blocks + 1, own->arena);
+  return reserve_lists(own, own->n_blocks + 1);
 }
 
 static uint32_t new_entry(pl_caching_allocator *own) {
@@ -47,84 +61,14 @@ static uint32_t new_entry(pl_caching_allocator *own) {
   return own->n_blocks++;
 }
 
-/* Taken off its list; PL_NONE: none is large enough. */
-static uint32_t take_smallest_fit(pl_caching_allocator *own, bool small, int64_t size_bytes) {
-  pl_free_blocks *free = &own->free_blocks[small];
-  uint32_t at = pl_free_blocks_find(free, size_bytes);
-  return at == free->n_sizes ? PL_NONE : pl_free_blocks_remove_at(free, at);
+static void drop_entry(pl_caching_allocator *own, uint32_t index) {
+  own->blocks[index].next = own->unused;
+  own->unused = index;
 }
 
 /* A free block without neighbours is a whole segment. */
 static bool is_segment(const pl_memory_block *block) {
   return block->before == PL_NONE && block->behind == PL_NONE;
-}
-
-/* The blocks of one size. */
-static void trim_size(pl_caching_allocator *own, pl_free_blocks *free, uint32_t at) {
-  for (uint32_t index = free->first[at], behind; index != PL_NONE; index = behind) {
-    behind = free->neighbours[index].behind;
-    if (!is_segment(&own->blocks[index])) continue;
-    pl_free_blocks_remove(free, own->blocks[index].size_bytes, index);
-    own->held_bytes -= own->blocks[index].size_bytes;
-    own->blocks[index].next = own->unused;
-    own->unused = index;
-  }
-}
-
-void pl_caching_allocator_trim(pl_caching_allocator *own) {
-  for (int small = 0; small <= 1; small++)
-    for (uint32_t at = own->free_blocks[small].n_sizes; at-- > 0;)
-      trim_size(own, &own->free_blocks[small], at);
-}
-
-/* Used by nobody, and on no list. */
-static uint32_t new_segment(pl_caching_allocator *own, bool small, int64_t size_bytes) {
-  int64_t segment_bytes = small                   ? 2 * MiB
-                          : size_bytes < 10 * MiB ? 20 * MiB
-                                                  : (size_bytes + 2 * MiB - 1) / (2 * MiB) * 2 * MiB;
-  if (own->limit_bytes > 0 && own->held_bytes + segment_bytes > own->limit_bytes) {
-    if (own->settle != NULL) own->settle(own->waiting);
-    pl_caching_allocator_trim(own);
-  }
-  own->full |= own->limit_bytes > 0 && own->held_bytes + segment_bytes > own->limit_bytes;
-  uint32_t index = own->full ? PL_NONE : new_entry(own);
-  if (index == PL_NONE) return PL_NONE;
-  own->blocks[index] =
-      (pl_memory_block){.size_bytes = segment_bytes, .before = PL_NONE, .behind = PL_NONE, .small = small};
-  own->held_bytes += segment_bytes;
-  if (own->held_bytes > own->most_held_bytes) own->most_held_bytes = own->held_bytes;
-  return index;
-}
-
-/* What is left over becomes a free block behind. */
-static bool split(pl_caching_allocator *own, uint32_t index, int64_t size_bytes) {
-  int64_t rest_bytes = own->blocks[index].size_bytes - size_bytes;
-  if (own->blocks[index].small ? rest_bytes < 512 : rest_bytes <= MiB) return true;
-  uint32_t rest = new_entry(own);
-  if (rest == PL_NONE) return false;
-  pl_memory_block *block = &own->blocks[index];
-  own->blocks[rest] =
-      (pl_memory_block){.size_bytes = rest_bytes, .before = index, .behind = block->behind, .small = block->small};
-  if (block->behind != PL_NONE) own->blocks[block->behind].before = rest;
-  block->behind = rest;
-  block->size_bytes = size_bytes;
-  put_on_list(own, rest);
-  return true;
-}
-
-uint32_t pl_caching_allocator_take(pl_caching_allocator *own, int64_t requested_bytes) {
-  int64_t size_bytes = requested_bytes < 512 ? 512 : (requested_bytes + 511) / 512 * 512;
-  bool small = size_bytes <= MiB;
-  if (own->full) return PL_NONE;
-  uint32_t index = take_smallest_fit(own, small, size_bytes);
-  if (index == PL_NONE) index = new_segment(own, small, size_bytes);
-  if (index == PL_NONE) return PL_NONE;
-  if (is_segment(&own->blocks[index])) own->occupied_bytes += own->blocks[index].size_bytes;
-  if (!split(own, index, size_bytes)) return PL_NONE;
-  own->blocks[index].used = true;
-  own->blocks[index].requested_bytes = requested_bytes;
-  own->used_bytes += requested_bytes;
-  return index;
 }
 
 /* `behind` into `index`, which stays. */
@@ -133,8 +77,289 @@ static void join(pl_caching_allocator *own, uint32_t index, uint32_t behind) {
   block->size_bytes += gone->size_bytes;
   block->behind = gone->behind;
   if (gone->behind != PL_NONE) own->blocks[gone->behind].before = index;
-  gone->next = own->unused;
-  own->unused = behind;
+  if (own->segments[block->pool].last == behind) own->segments[block->pool].last = index;
+  drop_entry(own, behind);
+}
+
+/* The first `size_bytes` stay `index`, the rest becomes another block, on no list; PL_NONE: no memory. */
+static uint32_t cut(pl_caching_allocator *own, uint32_t index, int64_t size_bytes) {
+  uint32_t rest = new_entry(own);
+  if (rest == PL_NONE) return PL_NONE;
+  pl_memory_block *block = &own->blocks[index];
+  own->blocks[rest] = (pl_memory_block){.size_bytes = block->size_bytes - size_bytes,
+                                        .at_bytes = block->at_bytes + size_bytes,
+                                        .before = index,
+                                        .behind = block->behind,
+                                        .pool = block->pool,
+                                        .hole = block->hole};
+  if (block->behind != PL_NONE) own->blocks[block->behind].before = rest;
+  if (own->segments[block->pool].last == index) own->segments[block->pool].last = rest;
+  block->behind = rest;
+  block->size_bytes = size_bytes;
+  return rest;
+}
+
+/* ---- what nobody uses ---- */
+
+/* The blocks of one size. */
+static void trim_size(pl_caching_allocator *own, pl_free_blocks *free, uint32_t at) {
+  for (uint32_t index = free->first[at], behind; index != PL_NONE; index = behind) {
+    behind = free->neighbours[index].behind;
+    if (!is_segment(&own->blocks[index])) continue;
+    pl_free_blocks_remove(free, own->blocks[index].size_bytes, index);
+    own->held_bytes -= own->blocks[index].size_bytes;
+    drop_entry(own, index);
+  }
+}
+
+static int64_t page_bytes(uint32_t pool) {
+  return is_small(pool) ? 2 * MiB : 20 * MiB;
+}
+
+static int64_t pages_up(int64_t bytes, int64_t page) {
+  return (bytes + page - 1) / page * page;
+}
+
+/* A hole at the end of a segment is not there. */
+static void drop_last_hole(pl_caching_allocator *own, uint32_t pool) {
+  uint32_t last = own->segments[pool].last, before = own->blocks[last].before;
+  own->segments[pool].last = before;
+  own->segments[pool].n_holes--;
+  if (before != PL_NONE) own->blocks[before].behind = PL_NONE;
+  if (before == PL_NONE) own->segments[pool].first = PL_NONE;
+  drop_entry(own, last);
+}
+
+/* The whole pages of a free block that is on no list become a hole; what is left of it goes back on the list. The
+ * block behind which the walk goes on. */
+static uint32_t unmap(pl_caching_allocator *own, uint32_t index) {
+  const pl_memory_block *block = &own->blocks[index];
+  int64_t page = page_bytes(block->pool), end = block->at_bytes + block->size_bytes;
+  int64_t from = pages_up(block->at_bytes, page), to = end / page * page;
+  uint32_t rest = PL_NONE, hole = index;
+  if (to <= from) {
+    put_on_list(own, index);
+    return index;
+  }
+  if (to < end) rest = cut(own, index, to - block->at_bytes);
+  if (from > own->blocks[index].at_bytes) hole = cut(own, index, from - own->blocks[index].at_bytes);
+  bool failed = hole == PL_NONE || (to < end && rest == PL_NONE); /* no memory for the books: everything stays */
+  if (rest != PL_NONE) put_on_list(own, rest);
+  if (hole != index) put_on_list(own, index);
+  if (failed) {
+    if (hole == index) put_on_list(own, index);
+    return rest != PL_NONE ? rest : index;
+  }
+  own->blocks[hole].hole = true;
+  own->segments[own->blocks[hole].pool].n_holes++;
+  own->held_bytes -= to - from;
+  uint32_t before = own->blocks[hole].before, behind = own->blocks[hole].behind;
+  if (behind != PL_NONE && own->blocks[behind].hole) {
+    own->segments[own->blocks[hole].pool].n_holes--;
+    join(own, hole, behind);
+  }
+  if (before != PL_NONE && own->blocks[before].hole) {
+    own->segments[own->blocks[hole].pool].n_holes--;
+    join(own, before, hole);
+    hole = before;
+  }
+  return rest != PL_NONE ? rest : hole;
+}
+
+static void trim_pages(pl_caching_allocator *own, uint32_t pool) {
+  for (uint32_t index = own->segments[pool].first; index != PL_NONE; index = own->blocks[index].behind) {
+    if (own->blocks[index].used || own->blocks[index].hole) continue;
+    take_off_list(own, index);
+    index = unmap(own, index);
+  }
+  uint32_t last = own->segments[pool].last;
+  if (last != PL_NONE && own->blocks[last].hole) drop_last_hole(own, pool);
+}
+
+void pl_caching_allocator_trim(pl_caching_allocator *own) {
+  for (uint32_t pool = 0; pool < own->n_pools; pool++) {
+    if (own->expandable) {
+      trim_pages(own, pool);
+      continue;
+    }
+    for (uint32_t at = own->free_blocks[pool].n_sizes; at-- > 0;)
+      trim_size(own, &own->free_blocks[pool], at);
+  }
+}
+
+/* ---- new memory ---- */
+
+/* The device has so much more; else nothing is handed out any more. */
+static bool hold(pl_caching_allocator *own, int64_t bytes) {
+  if (own->limit_bytes > 0 && own->held_bytes + bytes > own->limit_bytes) {
+    own->full = true;
+    return false;
+  }
+  own->held_bytes += bytes;
+  if (own->held_bytes > own->most_held_bytes) own->most_held_bytes = own->held_bytes;
+  return true;
+}
+
+static bool is_short_of(const pl_caching_allocator *own, int64_t bytes) {
+  return own->limit_bytes > 0 && own->held_bytes + bytes > own->limit_bytes;
+}
+
+static void make_space(pl_caching_allocator *own) {
+  if (own->settle != NULL) own->settle(own->waiting);
+  pl_caching_allocator_trim(own);
+}
+
+/* Used by nobody, and on no list. */
+static uint32_t new_segment(pl_caching_allocator *own, uint32_t pool, int64_t size_bytes) {
+  int64_t segment_bytes = is_small(pool) ? 2 * MiB : size_bytes < 10 * MiB ? 20 * MiB : pages_up(size_bytes, 2 * MiB);
+  if (is_short_of(own, segment_bytes)) make_space(own);
+  uint32_t index = hold(own, segment_bytes) ? new_entry(own) : PL_NONE;
+  if (index == PL_NONE) return PL_NONE;
+  own->blocks[index] =
+      (pl_memory_block){.size_bytes = segment_bytes, .before = PL_NONE, .behind = PL_NONE, .pool = (uint8_t)pool};
+  return index;
+}
+
+static bool is_free(const pl_caching_allocator *own, uint32_t index) {
+  return index != PL_NONE && !own->blocks[index].used && !own->blocks[index].hole;
+}
+
+/* Behind the last block of a segment: a free block of at least so many bytes, on no list, with what is free at its end.
+ */
+static uint32_t grow_segment(pl_caching_allocator *own, uint32_t pool, int64_t size_bytes) {
+  uint32_t last = own->segments[pool].last;
+  int64_t there = is_free(own, last) ? own->blocks[last].size_bytes : 0;
+  int64_t more = pages_up(size_bytes - there, page_bytes(pool));
+  if (!hold(own, more)) return PL_NONE;
+  if (there > 0) {
+    take_off_list(own, last);
+    own->blocks[last].size_bytes += more;
+    return last;
+  }
+  uint32_t index = new_entry(own);
+  if (index == PL_NONE) return PL_NONE;
+  int64_t at_bytes = last == PL_NONE ? 0 : own->blocks[last].at_bytes + own->blocks[last].size_bytes;
+  own->blocks[index] = (pl_memory_block){
+      .size_bytes = more, .at_bytes = at_bytes, .before = last, .behind = PL_NONE, .pool = (uint8_t)pool};
+  if (last == PL_NONE) own->segments[pool].first = index;
+  if (last != PL_NONE) own->blocks[last].behind = index;
+  own->segments[pool].last = index;
+  return index;
+}
+
+/* The first of blocks in a row, free ones and holes, that have room for the request without what would be new
+ * addresses, and that begin with a hole or a free block in front of one; PL_NONE: none. */
+static uint32_t find_holes(const pl_caching_allocator *own, uint32_t pool, int64_t size_bytes) {
+  if (own->segments[pool].n_holes == 0) return PL_NONE;
+  for (uint32_t index = own->segments[pool].first; index != PL_NONE; index = own->blocks[index].behind) {
+    if (!own->blocks[index].hole) continue;
+    uint32_t from = is_free(own, own->blocks[index].before) ? own->blocks[index].before : index;
+    int64_t room = 0;
+    for (uint32_t at = from; at != PL_NONE && !own->blocks[at].used && room < size_bytes; at = own->blocks[at].behind)
+      room += own->blocks[at].size_bytes;
+    if (room >= size_bytes) return from;
+  }
+  return PL_NONE;
+}
+
+/* A hole gets memory for so many bytes, at most its own, and is free then, on no list. False: no memory. */
+static bool map(pl_caching_allocator *own, uint32_t index, int64_t size_bytes) {
+  uint32_t pool = own->blocks[index].pool;
+  int64_t bytes = pages_up(size_bytes, page_bytes(pool));
+  if (bytes >= own->blocks[index].size_bytes)
+    bytes = own->blocks[index].size_bytes;
+  else if (cut(own, index, bytes) == PL_NONE)
+    return false;
+  else
+    own->segments[pool].n_holes++;
+  own->blocks[index].hole = false;
+  own->segments[pool].n_holes--;
+  return hold(own, bytes);
+}
+
+static uint32_t fill_holes(pl_caching_allocator *own, uint32_t from, int64_t size_bytes) {
+  if (!own->blocks[from].hole)
+    take_off_list(own, from);
+  else if (!map(own, from, size_bytes))
+    return PL_NONE;
+  while (own->blocks[from].size_bytes < size_bytes) {
+    uint32_t behind = own->blocks[from].behind;
+    if (!own->blocks[behind].hole)
+      take_off_list(own, behind);
+    else if (!map(own, behind, size_bytes - own->blocks[from].size_bytes))
+      return PL_NONE;
+    join(own, from, behind);
+  }
+  uint32_t behind = own->blocks[from].behind;
+  if (is_free(own, behind)) {
+    take_off_list(own, behind);
+    join(own, from, behind);
+  }
+  return from;
+}
+
+static uint32_t expand(pl_caching_allocator *own, uint32_t pool, int64_t size_bytes) {
+  uint32_t last = own->segments[pool].last;
+  int64_t there = is_free(own, last) ? own->blocks[last].size_bytes : 0;
+  uint32_t from = find_holes(own, pool, size_bytes);
+  /* What holes would take at most; of a request that finds no room for it the blocks are gone through anew. */
+  if (is_short_of(own, pages_up(from != PL_NONE ? size_bytes : size_bytes - there, page_bytes(pool)))) {
+    make_space(own);
+    from = find_holes(own, pool, size_bytes);
+  }
+  return from != PL_NONE ? fill_holes(own, from, size_bytes) : grow_segment(own, pool, size_bytes);
+}
+
+/* ---- requests ---- */
+
+/* Whether memory can be put behind a free block, so that it is the last one to be cut into. */
+static bool can_grow(const pl_caching_allocator *own, uint32_t index) {
+  uint32_t behind = own->blocks[index].behind;
+  return own->expandable && (behind == PL_NONE || own->blocks[behind].hole);
+}
+
+/* Taken off its list; PL_NONE: none is large enough. */
+static uint32_t take_smallest_fit(pl_caching_allocator *own, uint32_t pool, int64_t size_bytes) {
+  pl_free_blocks *free = &own->free_blocks[pool];
+  uint32_t at = pl_free_blocks_find(free, size_bytes);
+  if (at == free->n_sizes) return PL_NONE;
+  if (can_grow(own, free->first[at]) && at + 1 < free->n_sizes && !can_grow(own, free->first[at + 1])) at++;
+  return pl_free_blocks_remove_at(free, at);
+}
+
+/* What is left over becomes a free block behind. */
+static bool split(pl_caching_allocator *own, uint32_t index, int64_t size_bytes) {
+  int64_t rest_bytes = own->blocks[index].size_bytes - size_bytes;
+  bool fine = own->expandable || is_small(own->blocks[index].pool);
+  if (fine ? rest_bytes < 512 : rest_bytes <= MiB) return true;
+  uint32_t rest = cut(own, index, size_bytes);
+  if (rest == PL_NONE) return false;
+  put_on_list(own, rest);
+  return true;
+}
+
+/* Its pools are there. */
+static bool open_stream(pl_caching_allocator *own, uint32_t stream) {
+  PL_ASSERT(stream < PL_ALLOCATOR_STREAMS);
+  if (2 * stream + 2 <= own->n_pools) return true;
+  own->n_pools = 2 * stream + 2;
+  return reserve_lists(own, own->n_blocks);
+}
+
+uint32_t pl_caching_allocator_take(pl_caching_allocator *own, uint32_t stream, int64_t requested_bytes) {
+  int64_t size_bytes = requested_bytes < 512 ? 512 : (requested_bytes + 511) / 512 * 512;
+  uint32_t pool = 2 * stream + (size_bytes <= MiB);
+  if (own->full || !open_stream(own, stream)) return PL_NONE;
+  uint32_t index = take_smallest_fit(own, pool, size_bytes);
+  if (index == PL_NONE) index = own->expandable ? expand(own, pool, size_bytes) : new_segment(own, pool, size_bytes);
+  if (index == PL_NONE) return PL_NONE;
+  if (!own->expandable && is_segment(&own->blocks[index])) own->occupied_bytes += own->blocks[index].size_bytes;
+  if (!split(own, index, size_bytes)) return PL_NONE;
+  if (own->expandable) own->occupied_bytes += own->blocks[index].size_bytes;
+  own->blocks[index].used = true;
+  own->blocks[index].requested_bytes = requested_bytes;
+  own->used_bytes += requested_bytes;
+  return index;
 }
 
 void pl_caching_allocator_give(pl_caching_allocator *own, uint32_t index) {
@@ -142,16 +367,17 @@ void pl_caching_allocator_give(pl_caching_allocator *own, uint32_t index) {
   PL_ASSERT(block->used);
   block->used = false;
   own->used_bytes -= block->requested_bytes;
+  if (own->expandable) own->occupied_bytes -= block->size_bytes;
   uint32_t behind = block->behind, before = block->before;
-  if (behind != PL_NONE && !own->blocks[behind].used) {
+  if (is_free(own, behind)) {
     take_off_list(own, behind);
     join(own, index, behind);
   }
-  if (before != PL_NONE && !own->blocks[before].used) {
+  if (is_free(own, before)) {
     take_off_list(own, before);
     join(own, before, index);
     index = before;
   }
   put_on_list(own, index);
-  if (is_segment(&own->blocks[index])) own->occupied_bytes -= own->blocks[index].size_bytes;
+  if (!own->expandable && is_segment(&own->blocks[index])) own->occupied_bytes -= own->blocks[index].size_bytes;
 }

@@ -43,9 +43,11 @@ static void touch(void *context, const pl_op *op, uint32_t tensor, bool first) {
 static void run(void *context, const pl_op *op) {
   maker *own = context;
   own->to->n_ops++;
-  if (!own->makes_weights || op->kind != PL_OP_GEMM || op->output == PL_NONE) return;
-  if (own->block->tensors[op->output].kind == PL_TENSOR_PARAMETER_GRADIENT)
-    add(own, (pl_request){.kind = PL_REQUEST_PRODUCT, .tensor = op->output});
+  if (!own->makes_weights || op->output == PL_NONE) return;
+  bool in_buffer = own->block->tensors[op->output].kind == PL_TENSOR_PARAMETER_GRADIENT;
+  if (op->kind == PL_OP_GEMM ? in_buffer || op->transposed : in_buffer && op->kind == PL_OP_ELEMENTWISE)
+    add(own,
+        (pl_request){.kind = op->kind == PL_OP_GEMM ? PL_REQUEST_PRODUCT : PL_REQUEST_ADDED, .tensor = op->output});
 }
 
 static void give_back(void *context, uint32_t tensor) {

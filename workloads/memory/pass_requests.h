@@ -13,7 +13,8 @@
 
 typedef enum pl_request_kind {
   PL_REQUEST_TAKE,    /* the first op of the pass that touches a tensor is about to run */
-  PL_REQUEST_PRODUCT, /* a product of a weight gradient has run */
+  PL_REQUEST_PRODUCT, /* a product has made a weight's gradient: its tensor, or, where it is nobody's, the buffer's */
+  PL_REQUEST_ADDED,   /* a kernel has added one to its buffer */
   PL_REQUEST_GIVE     /* the last op that touches a tensor which does not outlive the pass has run */
 } pl_request_kind;
 

@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-#include "workloads/memory/buffer_memory.h"
-
 /* Largest message that the stage receives from `sender`'s family. */
 static double largest_message(const pl_program *program, pl_family_kind kind, int32_t stage) {
   if (program->strategy->pp == 1) return 0;
@@ -83,7 +81,7 @@ static double narrow_bytes(const pl_program *program, const pl_stage_program *ow
   return sum;
 }
 
-static pl_buffer_facts facts_of(const pl_program *program, int32_t stage) {
+pl_buffer_facts pl_stage_buffer_facts(const pl_program *program, int32_t stage) {
   const pl_stage_program *own = &program->stages[stage];
   const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
   return (pl_buffer_facts){
@@ -106,7 +104,7 @@ static pl_buffer_facts facts_of(const pl_program *program, int32_t stage) {
 static double buffer_bytes(const pl_program *program, int32_t stage, const pl_training_state *bytes) {
   const pl_strategy *strategy = program->strategy;
   const pl_stage_program *own = &program->stages[stage];
-  const pl_buffer_facts facts = facts_of(program, stage);
+  const pl_buffer_facts facts = pl_stage_buffer_facts(program, stage);
   double sum = 2 * (largest_message(program, PL_FAMILY_DOWN, stage) + largest_message(program, PL_FAMILY_UP, stage));
   if (pl_strategy_is_v(strategy))
     sum += 2 * (largest_message(program, PL_FAMILY_DOWN_2, stage) + largest_message(program, PL_FAMILY_UP_2, stage));
@@ -184,9 +182,11 @@ pl_held_memory pl_held_memory_of(const pl_cluster *cluster, const pl_program *pr
                                  const pl_device_profile *profile, double peak_bytes,
                                  const pl_replayed_memory *replayed) {
   const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
-  double outside = outside_bytes(cluster, program, stage, profile), stretch = 1 + framework->memory.fragmentation;
-  pl_held_memory held = {.allocator = (peak_bytes + framework->memory.workspace_bytes) * stretch,
-                         .usable = (profile->memory_bytes - outside) / stretch - framework->memory.workspace_bytes};
+  bool replays = framework->memory.allocator != PL_ALLOCATOR_EXACT; /* which makes what is lost itself */
+  double stretch = 1 + (replays ? 0 : framework->memory.fragmentation);
+  double outside = outside_bytes(cluster, program, stage, profile), inside = pl_framework_workspace_bytes(framework);
+  pl_held_memory held = {.allocator = (peak_bytes + inside) * stretch,
+                         .usable = (profile->memory_bytes - outside) / stretch - inside};
   if (replayed != NULL) {
     held.allocator = replayed->reserved;
     held.usable -= replayed->stuck;

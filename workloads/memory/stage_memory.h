@@ -9,6 +9,7 @@
 #ifndef PL_WORKLOADS_STAGE_MEMORY_H
 #define PL_WORKLOADS_STAGE_MEMORY_H
 
+#include "workloads/memory/buffer_memory.h"
 #include "workloads/memory/stage_replay.h"
 #include "workloads/program/program.h"
 
@@ -22,6 +23,9 @@ pl_resident_memory pl_resident_memory_of(const pl_program *program, int32_t stag
 static inline double pl_resident_bytes(const pl_resident_memory *memory) {
   return memory->parameters + memory->gradients + memory->optimizer + memory->buffers;
 }
+
+/* What a rank of the stage has beside its tensors is made from. */
+pl_buffer_facts pl_stage_buffer_facts(const pl_program *program, int32_t stage);
 
 /* What lies around a peak of tensors: what the allocator holds for them (library workspaces, what it cannot use), what
  * is then taken of the device (context, communicators), and how large the peak of tensors may be. */
