@@ -266,8 +266,8 @@ typedef struct pl_framework {
     pl_allocator_form allocator;
     bool records_streams; /* what a collective has touched comes free when the device has passed it, not when the host
                              frees it (workloads/run/launched_ahead.h) */
-    bool holds_launched;  /* with that, what waits for the launch queue is held; else it only tells whether all
-                             fits */
+    bool replays_ahead;   /* with that and a replay, the host is a launch queue ahead in it; else what waits is reckoned
+                             beside it, as far as the device has room, and is in no verdict */
     bool caches_narrow_weights; /* products in fp8: their weights in fp8, as they are and transposed, stay beside the
                                    16-bit ones from microbatch to microbatch */
     bool keeps_gathered;        /* what tensor collectives gather lies in buffers that are never given back */

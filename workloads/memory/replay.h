@@ -125,5 +125,8 @@ void pl_replay_keep_others(pl_replay *replay, const pl_block_program *block);
 
 /* A step of the stage's schedule; `last`: it is of the last microbatch. */
 void pl_replay_run(pl_replay *replay, const pl_schedule_step *step, bool last);
+/* A forward and a backward pass that run beside each other, block by block in turns; `last`: the backward one. */
+void pl_replay_run_pair(pl_replay *replay, const pl_schedule_step *forward, const pl_schedule_step *backward,
+                        bool last);
 
 #endif

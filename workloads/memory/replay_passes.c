@@ -131,18 +131,51 @@ static void run_block(pl_replay *own, int32_t microbatch, int32_t block, pl_bloc
   if (!own->failed) pl_replay_reshard(own, block, pass != PL_PASS_FORWARD);
 }
 
-void pl_replay_run(pl_replay *own, const pl_schedule_step *step, bool last) {
-  const pl_pass *pass = pass_of(own, step, last);
-  own->begins = step->microbatch == 0;
-  uint32_t handed = PL_NONE; /* what comes from another stage is taken by the op that first touches it */
-  for (uint32_t i = 0; i < pass->n && !own->failed; i++) {
-    const pl_instruction *instruction = &pass->instructions[i];
-    if (instruction->kind == PL_INSTRUCTION_BLOCK)
-      run_block(own, step->microbatch, instruction->block, (pl_block_pass)step->kind, &handed);
-    else
-      pl_replay_communicate(own, instruction);
+/* A pass that is under way. */
+typedef struct running {
+  const pl_schedule_step *step;
+  const pl_pass *pass;
+  uint32_t at;     /* its next instruction */
+  uint32_t handed; /* from block to block; what comes from another stage is taken by the op that first touches it */
+} running;
+
+static running begin(const pl_replay *own, const pl_schedule_step *step, bool last) {
+  return (running){.step = step, .pass = pass_of(own, step, last), .handed = PL_NONE};
+}
+
+/* Up to and with its next block. False: it has none any more. */
+static bool go_on(pl_replay *own, running *run) {
+  own->begins = run->step->microbatch == 0;
+  while (run->at < run->pass->n && !own->failed) {
+    const pl_instruction *instruction = &run->pass->instructions[run->at++];
+    if (instruction->kind == PL_INSTRUCTION_BLOCK) {
+      run_block(own, run->step->microbatch, instruction->block, (pl_block_pass)run->step->kind, &run->handed);
+      return true;
+    }
+    pl_replay_communicate(own, instruction);
   }
-  if (step->kind != PL_STEP_FORWARD && !own->failed) pl_replay_clear(own, &own->of_pass);
-  if (!own->failed) pl_replay_give(own, &handed);
-  if (!own->failed && step->kind != PL_STEP_FORWARD) pl_replay_give(own, &own->last_reduced);
+  return false;
+}
+
+static void end(pl_replay *own, running *run) {
+  if (run->step->kind != PL_STEP_FORWARD) pl_replay_clear(own, &own->of_pass);
+  if (!own->failed) pl_replay_give(own, &run->handed);
+  if (!own->failed && run->step->kind != PL_STEP_FORWARD) pl_replay_give(own, &own->last_reduced);
+}
+
+void pl_replay_run(pl_replay *own, const pl_schedule_step *step, bool last) {
+  running run = begin(own, step, last);
+  while (go_on(own, &run))
+    continue;
+  if (!own->failed) end(own, &run);
+}
+
+void pl_replay_run_pair(pl_replay *own, const pl_schedule_step *forward, const pl_schedule_step *backward, bool last) {
+  running there = begin(own, forward, last), back = begin(own, backward, last);
+  for (bool more = true; more && !own->failed;) {
+    more = go_on(own, &back);
+    more = go_on(own, &there) || more;
+  }
+  if (!own->failed) end(own, &back);
+  if (!own->failed) end(own, &there);
 }

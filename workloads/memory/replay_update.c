@@ -20,8 +20,11 @@ static void add_weights(pl_replay *own, const pl_block_program *block) {
     if (tensor->kind != PL_TENSOR_PARAMETER || own->n_weights == PL_REPLAY_TENSORS) continue;
     if (is_tied(own, block, tensor)) continue;
     double shards = strategy->zero >= 1 ? pl_program_shards(own->program, tensor->expert) : 1;
-    double elements = pl_replay_elements(tensor);
-    own->weights[own->n_weights++] = (pl_held_weight){.elements = elements, .share = ceil(elements / shards)};
+    /* Every expert has weights of its own (Transformer Engine's GroupedLinear, loops over experts). */
+    int64_t n = tensor->expert && tensor->dims[0] == 'e' ? tensor->extent[0] : 1;
+    double elements = pl_replay_elements(tensor) / (double)n;
+    for (int64_t each = 0; each < n && own->n_weights < PL_REPLAY_TENSORS; each++)
+      own->weights[own->n_weights++] = (pl_held_weight){.elements = elements, .share = ceil(elements / shards)};
   }
 }
 

@@ -95,7 +95,13 @@ static void train(pl_replay *own, int32_t n_microbatches) {
     for (int64_t i = 0; i < pl_schedule_n_steps(&schedule) && !own->failed; i++) {
       const pl_schedule_step step = pl_schedule_next(&schedule, &cursor);
       if (step.microbatch >= n_microbatches) continue;
-      pl_replay_run(own, &step, step.microbatch == n_microbatches - 1);
+      if (!step.joined || !pl_strategy_hides_tokens(own->program->strategy)) {
+        pl_replay_run(own, &step, step.microbatch == n_microbatches - 1);
+        continue;
+      }
+      const pl_schedule_step behind = pl_schedule_next(&schedule, &cursor);
+      i++;
+      pl_replay_run_pair(own, &step, &behind, behind.microbatch == n_microbatches - 1);
     }
     if (!own->failed) pl_replay_step(own, iteration == 0);
   }
@@ -156,8 +162,8 @@ pl_code pl_stage_replay(const pl_program *program, int32_t stage, double limit_b
                         pl_replayed_memory *memory, pl_error *error) {
   const pl_framework *framework = pl_framework_or_ideal(program->job->framework);
   PL_TRY(replay_once(program, stage, limit_bytes, 0, arena, memory, error));
-  bool ahead = framework->memory.records_streams && framework->launch.host_window != PL_HOST_KERNEL &&
-               framework->launch.collective_rank_s <= 0;
+  bool ahead = framework->memory.records_streams && framework->memory.replays_ahead &&
+               framework->launch.host_window != PL_HOST_KERNEL && framework->launch.collective_rank_s <= 0;
   if (!ahead || memory->full) return PL_OK;
   double peak = memory->peak; /* of tensors that somebody needs */
   PL_TRY(replay_once(program, stage, limit_bytes, (int64_t)framework->launch.ops_ahead, arena, memory, error));

@@ -101,7 +101,7 @@ pl_code pl_simulation_report_memory(pl_simulation *state, pl_simulate_report *re
                                .capacity = capacity};
   }
   pl_let_go let_go = {.n_launches = {0}};
-  bool held = replayed == NULL || pl_framework_or_ideal(state->job->framework)->memory.holds_launched;
+  bool held = replayed == NULL || !pl_framework_or_ideal(state->job->framework)->memory.replays_ahead;
   for (int32_t s = 0; s < state->strategy->pp && held; s++)
     PL_TRY(add_ahead(state, fullest[s], &let_go, &stages[s]));
   for (int32_t s = 1; s < state->strategy->pp; s++)
