@@ -114,11 +114,90 @@ static void what_waits_helps_as_whole_segments(void **state) {
   }
 }
 
-static void nothing_is_lost(void **state) {
+/* What one stream has freed serves no other, small or large. */
+static void streams_share_nothing(void **state) {
   (void)state;
+  for (int expandable = 0; expandable < 2; expandable++) {
+    pl_caching_allocator own;
+    pl_caching_allocator_init(&own, &arena);
+    own.expandable = expandable;
+    for (uint32_t stream = 0; stream < PL_ALLOCATOR_STREAMS; stream++) {
+      int64_t before = own.held_bytes;
+      pl_caching_allocator_give(&own, pl_caching_allocator_take(&own, stream, 20 * MiB));
+      pl_caching_allocator_give(&own, pl_caching_allocator_take(&own, stream, 512));
+      assert_true(own.held_bytes == before + 22 * MiB);
+    }
+    int64_t held_bytes = own.held_bytes;
+    for (uint32_t stream = PL_ALLOCATOR_STREAMS; stream-- > 0;)
+      pl_caching_allocator_take(&own, stream, 20 * MiB);
+    assert_true(own.held_bytes == held_bytes);
+    pl_caching_allocator_trim(&own); /* the small ones */
+    assert_true(own.held_bytes == 20 * MiB * PL_ALLOCATOR_STREAMS);
+  }
+}
+
+/* Pages of 20 MiB: 12 MiB take one, 12 more what is left of it and another, and what both leave is one block; without
+ * expandable segments 24 MiB need another segment. */
+static void segments_expand(void **state) {
+  (void)state;
+  pl_caching_allocator own;
+  pl_caching_allocator_init(&own, &arena);
+  own.expandable = true;
+  uint32_t first = pl_caching_allocator_take(&own, 0, 12 * MiB);
+  assert_true(own.held_bytes == 20 * MiB);
+  uint32_t second = pl_caching_allocator_take(&own, 0, 12 * MiB);
+  assert_true(own.held_bytes == 40 * MiB);
+  uint32_t third = pl_caching_allocator_take(&own, 0, 15 * MiB);
+  assert_true(own.held_bytes == 40 * MiB && own.used_bytes == 39 * MiB);
+  pl_caching_allocator_give(&own, first);
+  pl_caching_allocator_give(&own, second);
+  pl_caching_allocator_take(&own, 0, 24 * MiB);
+  assert_true(own.held_bytes == 40 * MiB);
+  pl_caching_allocator_give(&own, third);
+  third = pl_caching_allocator_take(&own, 0, 17 * MiB); /* 16 are free at the end */
+  assert_true(own.held_bytes == 60 * MiB && own.most_held_bytes == 60 * MiB);
+  pl_caching_allocator_give(&own, third);
+  /* A block that memory can be put behind is the last one to be cut into: the hole of 2 MiB in front is too small for
+   * 3, and of two that are large enough the inner one is taken. */
+  pl_caching_allocator_init(&own, &arena);
+  own.expandable = true;
+  first = pl_caching_allocator_take(&own, 0, 10 * MiB);
+  pl_caching_allocator_take(&own, 0, 5 * MiB); /* 5 are left at the end */
+  pl_caching_allocator_give(&own, first);
+  pl_caching_allocator_take(&own, 0, 4 * MiB); /* of the 10 */
+  pl_caching_allocator_take(&own, 0, 5 * MiB);
+  assert_true(own.held_bytes == 20 * MiB);
+  pl_caching_allocator_take(&own, 0, 25 * MiB); /* the 5 at the end and one page more */
+  assert_true(own.held_bytes == 40 * MiB);
+}
+
+/* 30 and 10 MiB in two pages. Of the 30 one page can be given up, its addresses and the 10 free ones behind them are
+ * too few for 40, which go behind the end; 30 more get the page back. */
+static void pages_are_given_up(void **state) {
+  (void)state;
+  for (int64_t limit = 60; limit <= 80; limit += 20) {
+    pl_caching_allocator own;
+    pl_caching_allocator_init(&own, &arena);
+    own.expandable = true;
+    own.limit_bytes = limit * MiB;
+    uint32_t large = pl_caching_allocator_take(&own, 0, 30 * MiB);
+    pl_caching_allocator_take(&own, 0, 10 * MiB);
+    pl_caching_allocator_give(&own, large);
+    if (limit > 60) pl_caching_allocator_trim(&own);
+    assert_true(pl_caching_allocator_take(&own, 0, 40 * MiB) != PL_NONE);
+    assert_true(own.held_bytes == 60 * MiB && own.most_held_bytes == 60 * MiB && !own.full);
+    large = pl_caching_allocator_take(&own, 0, 30 * MiB);
+    assert_true((large == PL_NONE) == (limit == 60) && own.full == (limit == 60));
+    assert_true(own.held_bytes == (limit == 60 ? 60 : 80) * MiB);
+  }
+}
+
+static void lose_nothing(bool expandable, int64_t limit_bytes) {
   uint64_t random = test_seed(20250219);
   pl_caching_allocator own;
   pl_caching_allocator_init(&own, &arena);
+  own.expandable = expandable;
+  own.limit_bytes = limit_bytes;
   enum { BLOCKS = 64 };
   uint32_t held[BLOCKS];
   int64_t size_bytes[BLOCKS] = {0}, used_bytes = 0;
@@ -131,13 +210,16 @@ static void nothing_is_lost(void **state) {
     } else {
       size_bytes[which] = (int64_t)1 << random_between(&random, 4, 25);
       size_bytes[which] += (int64_t)random_below(&random, 4096);
-      held[which] = pl_caching_allocator_take(&own, 0, size_bytes[which]);
+      held[which] = pl_caching_allocator_take(&own, which % PL_ALLOCATOR_STREAMS, size_bytes[which]);
+      assert_true(held[which] != PL_NONE);
       used_bytes += size_bytes[which];
       for (uint32_t j = 0; j < BLOCKS; j++)
         assert_true(j == which || size_bytes[j] == 0 || held[j] != held[which]);
     }
     assert_true(own.used_bytes == used_bytes && own.used_bytes <= own.occupied_bytes);
-    assert_true(own.occupied_bytes <= own.held_bytes);
+    assert_true(own.occupied_bytes <= own.held_bytes && own.held_bytes <= own.most_held_bytes);
+    assert_true(own.held_bytes % (2 * MiB) == 0 && (limit_bytes == 0 || own.held_bytes <= limit_bytes));
+    if (random_below(&random, 500) == 0) pl_caching_allocator_trim(&own);
   }
   for (uint32_t j = 0; j < BLOCKS; j++)
     if (size_bytes[j] > 0) pl_caching_allocator_give(&own, held[j]);
@@ -145,6 +227,16 @@ static void nothing_is_lost(void **state) {
   int64_t cached_bytes = own.held_bytes;
   pl_caching_allocator_take(&own, 0, 2 * MiB); /* everything is joined: the largest segment is whole */
   assert_true(own.held_bytes == cached_bytes);
+  pl_caching_allocator_trim(&own);
+  assert_true(own.held_bytes == 20 * MiB || (!expandable && own.held_bytes < cached_bytes));
+}
+
+static void nothing_is_lost(void **state) {
+  (void)state;
+  for (int expandable = 0; expandable < 2; expandable++) {
+    lose_nothing(expandable, 0);
+    lose_nothing(expandable, expandable ? 768 * MiB : 1200 * MiB); /* often short of it, never for good */
+  }
 }
 
 /* Against a search through all of them: the smallest that is large enough, of equal ones the one put in last. */
@@ -188,6 +280,9 @@ int main(void) {
       cmocka_unit_test(the_smallest_fit_is_split_and_joined),
       cmocka_unit_test(a_full_device_gives_segments_back),
       cmocka_unit_test(what_waits_helps_as_whole_segments),
+      cmocka_unit_test(streams_share_nothing),
+      cmocka_unit_test(segments_expand),
+      cmocka_unit_test(pages_are_given_up),
       cmocka_unit_test(nothing_is_lost),
       cmocka_unit_test(free_blocks_are_found_as_by_looking_at_all),
   };
