@@ -93,6 +93,7 @@ static const char *const workspace_word[] = {"workspace", NULL};
 static const switch_row switches[] = {
     {"kernels", "flash_attention", SWITCH_FLAG, AT(kernels.flash), NULL, 0},
     {"kernels", "attention_kernel", SWITCH_WORD, AT(kernels.attention_kernel), attention_words, 0},
+    {"kernels", "wide_softmax", SWITCH_FLAG, AT(kernels.wide_softmax), NULL, 0},
     {"kernels", "fused_softmax", SWITCH_FLAG, AT(kernels.fuses_softmax), NULL, 0},
     {"kernels", "fused_scale", SWITCH_FLAG, AT(kernels.fuses_scale), NULL, 0},
     {"kernels", "fp8_scaling", SWITCH_WORD, AT(kernels.fp8_scaling), scaling_words, 0},

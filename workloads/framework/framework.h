@@ -156,6 +156,8 @@ typedef struct pl_framework {
     bool flash;           /* fused attention by default (--attention) */
     int attention_kernel; /* pl_attention_kernel: which fused attention */
     bool fuses_softmax;   /* unfused attention: scale, mask and softmax are one kernel */
+    bool wide_softmax;    /* unfused attention in steps: its softmax is in fp32, as autocast has it, on and back to 16
+                             bits by kernels of its own; what it gave is kept in both */
     bool fuses_scale;     /* unfused attention: scores leave their product scaled; else a kernel in either pass */
     bool masks_scores;    /* unfused attention: what may not be seen is masked; else all is seen, and nothing masks */
     int64_t forward_runs; /* of every layer: all but the last are for nothing */
@@ -363,6 +365,11 @@ static inline bool pl_framework_packs_gate(const pl_framework *framework) {
 /* Whether a softmax in steps leaves out what the mask hides: it does in one kernel with a causal mask. */
 static inline bool pl_framework_skips_masked(const pl_framework *framework, bool causal) {
   return framework->kernels.fuses_softmax && framework->kernels.masks_scores && causal;
+}
+
+/* Whether softmaxes of scores are in fp32 where all else is of that 16-bit type, by kernels beside them. */
+static inline bool pl_framework_widens_scores(const pl_framework *framework, pl_dtype dtype) {
+  return framework->kernels.wide_softmax || pl_framework_autocast(framework, dtype) != PL_AUTOCAST_OFF;
 }
 
 /* Whether the mask costs a kernel of its own. */

@@ -167,7 +167,10 @@ void pl_step_autocast(pl_kernel_stepping *own, int32_t index) {
   if (element != PL_IR_F16 && element != PL_IR_BF16) return;
   pl_autocast_form form = pl_framework_autocast(own->options->framework, (pl_dtype)element);
   int32_t made = own->map[op->first_output];
-  if (form == PL_AUTOCAST_OFF || made == PL_IR_NONE) return;
+  bool scores = pl_step_is(own, index, "softmax") || pl_step_is(own, index, "softmax_backward");
+  if (made == PL_IR_NONE) return;
+  if (scores && pl_framework_widens_scores(own->options->framework, (pl_dtype)element)) of_scores(own, made);
+  if (form == PL_AUTOCAST_OFF || scores) return;
   if (form == PL_AUTOCAST_ALL && (is_of(own, "embedding") || is_of(own, "embedding.backward"))) {
     of_embedding(own, index, made);
     return;
@@ -181,6 +184,4 @@ void pl_step_autocast(pl_kernel_stepping *own, int32_t index) {
     of_norm_backward(own, op, form);
   else if (pl_step_is(own, index, "add") && !pl_read_is_bias(&own->finding.read, index) && form == PL_AUTOCAST_ALL)
     of_sum(own, op, made);
-  else if (pl_step_is(own, index, "softmax") || pl_step_is(own, index, "softmax_backward"))
-    of_scores(own, made);
 }

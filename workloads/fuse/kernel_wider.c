@@ -26,6 +26,8 @@ typedef struct widening {
   readers own, backward, weights; /* of f, and of what is derived from it */
   bool derives;                   /* it is a backward function */
   pl_autocast_form form;
+  bool scores; /* softmaxes of scores are in fp32 */
+  bool copies; /* attention in steps copies keys and values of shared heads, for each query head */
   uint8_t *times;
   bool *stream; /* per value: of the residual stream, or a gradient of it */
 } widening;
@@ -151,6 +153,7 @@ static void widen_kept(widening *own, const pl_ir_op *kept, const widening *forw
 
 /* As it is cast for products; a norm's output that one of them reads is that cast alone. */
 static uint8_t times_of(const widening *own, int32_t value, bool of_norm) {
+  if (own->form == PL_AUTOCAST_OFF) return 1;
   int32_t n = casts_of(own, value);
   if (n > 1) return (uint8_t)(n < UINT8_MAX ? n : UINT8_MAX);
   return own->stream[value] && !(of_norm && n == 1) ? 2 : 1;
@@ -159,6 +162,35 @@ static uint8_t times_of(const widening *own, int32_t value, bool of_norm) {
 /* What a norm in steps multiplies with its weights, in the type that it was given. */
 static bool is_normed(const pl_ir_op *op) {
   return is(op, "multiply") && op->reason != NULL && strcmp(op->reason, PL_READ_NORM_STEPS) == 0;
+}
+
+/* Of scores: what a softmax gives in fp32, and where a product reads that, or reads its gradient, its cast. */
+static bool is_of_scores(const pl_ir_type *type) {
+  return pl_ir_type_find(type, pl_ir_name_of("s")) >= 0 && pl_ir_type_find(type, pl_ir_name_of("t")) >= 0;
+}
+
+static void widen_scores(widening *own, const pl_ir_op *op) {
+  int32_t value = op->first_output;
+  if (!own->scores || op->n_outputs == 0 || !has_16_bits(&own->f->values[value].type)) return;
+  if (!is_of_scores(&own->f->values[value].type)) return;
+  if (launches(own->module, own->f, op, "softmax", "softmax_backward"))
+    own->times[value] = own->own.products[value] > 0 ? 3 : 2;
+}
+
+/* Keys and values of heads that queries share: as they are rotated or made, they are nobody's any more. */
+static void widen_shared(widening *own, const pl_ir_op *op) {
+  if (!own->copies || own->derives || !is(op, "product") || op->n_inputs != 2) return;
+  for (int k = 0; k < 2; k++) {
+    const pl_ir_type *shared = &own->f->values[op->inputs[k]].type, *other = &own->f->values[op->inputs[1 - k]].type;
+    int32_t copies = pl_ir_type_find(other, pl_ir_name_of("r"));
+    bool core = is_of_scores(other) || is_of_scores(&own->f->values[op->first_output].type);
+    if (!core || copies < 0 || pl_ir_type_find(shared, pl_ir_name_of("g")) < 0 || !has_16_bits(shared)) continue;
+    if (pl_ir_type_find(shared, pl_ir_name_of("r")) >= 0 || other->dims[copies].extent > UINT8_MAX) continue;
+    int32_t value = op->inputs[k], maker = own->f->values[value].op;
+    for (; maker != PL_IR_NONE && is(&own->f->ops[maker], "rename"); maker = own->f->values[value].op)
+      value = own->f->ops[maker].inputs[0];
+    own->times[value] = own->times[op->inputs[k]] = (uint8_t)other->dims[copies].extent;
+  }
 }
 
 static void widen_outputs(widening *own, const pl_ir_op *op) {
@@ -185,28 +217,31 @@ static void widen(widening *own, const widening *forward) {
     const pl_ir_op *op = &own->f->ops[i];
     if (is(op, "kept"))
       widen_kept(own, op, forward);
-    else if (op->n_inputs > 0)
+    else if (op->n_inputs > 0) {
       widen_outputs(own, op);
+      widen_scores(own, op);
+      widen_shared(own, op);
+    }
   }
 }
 
-/* Off but in layers, and in what is derived from them. */
-static pl_autocast_form form_of(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_function *forward,
-                                const pl_framework *framework, pl_arena *arena) {
-  bool off = pl_framework_autocast(framework, PL_DTYPE_FP16) == PL_AUTOCAST_OFF &&
-             pl_framework_autocast(framework, PL_DTYPE_BF16) == PL_AUTOCAST_OFF;
-  if (off || !pl_ir_is_layer(module, forward != NULL ? forward : f, arena)) return PL_AUTOCAST_OFF;
+/* The 16-bit type of a layer, or of what is derived from one; PL_DTYPE_FP32: another, or none. */
+static pl_dtype dtype_of(const pl_ir_module *module, const pl_ir_function *f, const pl_ir_function *forward,
+                         pl_arena *arena) {
+  if (!pl_ir_is_layer(module, forward != NULL ? forward : f, arena)) return PL_DTYPE_FP32;
   for (int32_t i = 0; i < f->n_values; i++)
-    if (has_16_bits(&f->values[i].type)) return pl_framework_autocast(framework, (pl_dtype)f->values[i].type.element);
-  return PL_AUTOCAST_OFF;
+    if (has_16_bits(&f->values[i].type)) return (pl_dtype)f->values[i].type.element;
+  return PL_DTYPE_FP32;
 }
 
-static bool take(widening *own, const pl_ir_module *module, const pl_ir_function *f, pl_autocast_form form,
-                 pl_arena *arena) {
+static bool take(widening *own, const pl_ir_module *module, const pl_ir_function *f, const pl_framework *framework,
+                 pl_dtype dtype, pl_arena *arena) {
   *own = (widening){.module = module,
                     .f = f,
                     .derives = pl_ir_forward_of(module, f->name) != NULL,
-                    .form = form,
+                    .form = pl_framework_autocast(framework, dtype),
+                    .scores = pl_framework_widens_scores(framework, dtype),
+                    .copies = !framework->kernels.fuses_softmax,
                     .times = PL_TAKE(arena, uint8_t, f->n_values + 1),
                     .stream = PL_TAKE(arena, bool, f->n_values + 1)};
   return read_function(module, f, arena, &own->own) &&
@@ -219,13 +254,17 @@ bool pl_kernel_wider_take(const pl_ir_module *module, const pl_ir_function *func
   widening own, forward = {.f = pl_ir_forward_of(module, function->name)}, none = {.f = NULL};
   *times = NULL;
   if (module->level != PL_IR_KERNELS) return true;
-  pl_autocast_form form = form_of(module, function, forward.f, framework, arena);
-  if (form == PL_AUTOCAST_OFF) return !arena->failed;
+  bool off = pl_framework_autocast(framework, PL_DTYPE_FP16) == PL_AUTOCAST_OFF &&
+             pl_framework_autocast(framework, PL_DTYPE_BF16) == PL_AUTOCAST_OFF;
+  pl_dtype dtype = PL_DTYPE_FP32;
+  if (!off || framework->kernels.wide_softmax || !framework->kernels.fuses_softmax)
+    dtype = dtype_of(module, function, forward.f, arena);
+  if (dtype == PL_DTYPE_FP32) return !arena->failed;
   if (forward.f != NULL) {
-    if (!take(&forward, module, forward.f, form, arena)) return false;
+    if (!take(&forward, module, forward.f, framework, dtype, arena)) return false;
     widen(&forward, &none);
   }
-  if (!take(&own, module, function, form, arena)) return false;
+  if (!take(&own, module, function, framework, dtype, arena)) return false;
   widen(&own, &forward);
   *times = own.times;
   return true;
