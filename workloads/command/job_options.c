@@ -293,8 +293,10 @@ pl_code pl_job_options_adopt_collectives(pl_job_options *options, pl_arena *aren
 
 /* What is named beside the framework. */
 static void adopt_named(pl_job_options *options) {
+  const pl_framework *named = pl_framework_or_ideal(options->job.framework);
+  bool allocates = options->allocator >= 0 && options->allocator != (int)named->memory.allocator;
   if (options->exchange_sms < 0 && options->sends_tokens_per_node < 0 && options->permutation < 0 &&
-      options->experts < 0 && options->allocator < 0)
+      options->experts < 0 && !allocates)
     return;
   if (options->job.framework != &options->framework)
     options->framework = *pl_framework_or_ideal(options->job.framework);
@@ -304,7 +306,7 @@ static void adopt_named(pl_job_options *options) {
     options->framework.pipeline.sends_tokens_per_node = options->sends_tokens_per_node == 1;
   if (options->permutation >= 0) options->framework.kernels.permutation = options->permutation;
   if (options->experts >= 0) options->framework.kernels.experts = options->experts;
-  if (options->allocator >= 0) options->framework.memory.allocator = (pl_allocator_form)options->allocator;
+  if (allocates) options->framework.memory.allocator = (pl_allocator_form)options->allocator;
 }
 
 pl_code pl_job_options_adopt_framework(pl_job_options *options, pl_arena *arena, pl_error *error) {
