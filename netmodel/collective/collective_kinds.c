@@ -84,7 +84,7 @@ static pl_code links_of_node(const pl_collective_group *group, uint32_t k, link_
     for (uint32_t j = 0; j < node->count; j++)
       if (j != i) PL_TRY(add_route(group, devices[i], devices[j], true, true, list, error));
   }
-  qsort(list->links, list->n, sizeof *list->links, pl_by_uint32);
+  if (list->n > 1) qsort(list->links, list->n, sizeof *list->links, pl_by_uint32);
   for (uint32_t i = 0; i < list->n; i++)
     if (n == 0 || list->links[n - 1] != list->links[i]) list->links[n++] = list->links[i];
   list->n = n;
