@@ -75,3 +75,19 @@ EOF
   [ "$status" -eq 0 ]
   [[ "$output" == *"DOES NOT FIT"*"nearest fit      none was found on these GPUs"* ]]
 }
+
+@test "--allocator: what it holds beyond the tensors, as the framework has it or as asked; sweeps count tensors" {
+  held() { "$PACELINE" simulate "${job[@]}" --framework deepspeed-zero3 --strategy pp=1,dp=8,tmp=1,mbs=1,zero=3 "$@" --json | jq .reserved_mem_bytes; }
+  [ "$(held)" = "$(held --allocator caching)" ]
+  [ "$(held --allocator exact)" != "$(held --allocator caching)" ]
+  [ "$(held --allocator expandable)" != "$(held --allocator caching)" ]
+  of_sweep() {
+    "$PACELINE" sweep "${job[@]}" --framework deepspeed-zero3 --pp 1 --tmp 1 --mbs 1 --zero 3 --recompute none "$@" -o "$dir/s.h5" --force --quiet
+    "$PACELINE" show "$dir/s.h5" --csv --columns reserved_mem_bytes
+  }
+  [ "$(of_sweep)" = "$(of_sweep --allocator exact)" ]
+  [ "$(of_sweep)" != "$(of_sweep --allocator caching)" ]
+  run "$PACELINE" simulate "${job[@]}" --strategy "$large" --allocator buddy
+  [ "$status" -eq 2 ]
+  [[ "$output" == *"--allocator: 'buddy' is unknown; choose one of exact, caching, expandable"* ]]
+}
