@@ -7,6 +7,7 @@
 #ifndef PL_CORE_DEVICE_PROFILE_H
 #define PL_CORE_DEVICE_PROFILE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -154,7 +155,9 @@ typedef struct pl_device_profile {
   double compute_drag;    /* what the slowest of those in the cluster adds to products; 0: nothing */
   double power_W;         /* the power limit that the figures are of; 0: not known */
   double overlap_compute; /* gamma: compute takes (1 + gamma) while gradient communication runs */
-  double overlap_communication;          /* gamma of the communication, likewise */
+  double overlap_communication; /* gamma of the communication, likewise */
+  uint32_t channels;            /* thread blocks of a collective in a node, a multiprocessor each; 0: not known */
+  bool fills_device;            /* products launch one thread block per multiprocessor, which all stay */
   const pl_attention_profile *attention; /* the default first; none: attention_efficiency is used */
   uint32_t n_attention;
   pl_kernel_profile kernels[PL_KERNEL_KIND_COUNT][2]; /* forward, backward */

@@ -255,7 +255,7 @@ static void find_features(const pl_graph *graph, bool *has_overlap) {
   *has_overlap = graph->rivals != NULL && graph->rival_offset[graph->transfers.n_specs] > 0;
   for (uint32_t device = 0; device < graph->n_devices; device++)
     *has_overlap |= graph->devices[device].overlap_compute > 0 || graph->devices[device].overlap_communication > 0 ||
-                    graph->devices[device].overlap_exchange > 0;
+                    graph->devices[device].overlap_exchange > 0 || graph->devices[device].overlap_tensor > 0;
 }
 
 static bool take_arrays(pl_engine *engine) {

@@ -20,7 +20,11 @@
  * compute stream progress at speed 1 / (1 + overlap_compute); while a computing part runs on any member's compute
  * stream, a transfer on gradient streams progresses at the smallest 1 / (1 + overlap_communication) over those members.
  * While a task runs on a device's stream of experts, the crowded parts of its compute stream (pl_part.is_crowded) take
- * 1 + overlap_exchange times as long, on top of that; the exchange keeps its pace. Fixed delays are never slowed.
+ * 1 + overlap_exchange times as long, on top of that; the exchange keeps its pace. Likewise overlap_tensor and the
+ * stream of the tensor group's collectives. With `waits_for_place` such a part is of thread blocks that take a place
+ * each for as long as it takes: beside a collective some have none, begin when it ends, or when the others do, and need
+ * the whole time then. A part of W ticks that has begun beside a collective of C <= W ends at W + C, beside a longer
+ * one at W (1 + overlap_tensor), a whole number of rounds. Fixed delays are never slowed.
  * Progress under a changed speed is kept in double and every finish date rounded to ticks when it is made.
  *
  * Leaps. Who made the graph from lists of steps that recur (core/cluster/lanes.h) may ask for the result of the graph

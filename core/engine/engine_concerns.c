@@ -4,9 +4,13 @@
 /* Of what has the stream: of work and of others. */
 static uint8_t concerns_of_stream(const pl_walker *walkers, const pl_stream *stream) {
   const pl_walker *walker = &walkers[stream->device];
+  const bool *crowded = walker->is_crowded;
+  int which = pl_crowding_stream(stream);
   if (stream->kind == PL_STREAM_COMPUTE)
-    return walker->acts || walker->is_crowded || walker->contends ? PL_CONCERN_WORK : 0;
-  if (stream->kind == PL_STREAM_EXPERT) return walker->is_crowded ? PL_CONCERN_EXCHANGE : 0;
+    return walker->acts || crowded[PL_CROWDING_EXPERT] || crowded[PL_CROWDING_TENSOR] || walker->contends
+               ? PL_CONCERN_WORK
+               : 0;
+  if (which >= 0) return crowded[which] ? PL_CONCERN_CROWD : 0;
   return pl_gradient_stream(stream) >= 0 && walker->acts ? PL_CONCERN_GRADIENT : 0;
 }
 
@@ -64,8 +68,8 @@ bool pl_overlap_take(pl_engine *engine) {
     const pl_graph_device *device = &graph->devices[at];
     overlap->walkers[at] = (pl_walker){.task = PL_NONE,
                                        .gradient = {PL_NONE, PL_NONE},
-                                       .exchange = PL_NONE,
-                                       .is_crowded = device->overlap_exchange > 0,
+                                       .crowd = {PL_NONE, PL_NONE},
+                                       .is_crowded = {device->overlap_exchange > 0, device->overlap_tensor > 0},
                                        .acts = device->overlap_compute > 0 || device->overlap_communication > 0};
     overlap->uniform &= device->overlap_communication == graph->devices[0].overlap_communication;
   }

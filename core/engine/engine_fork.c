@@ -73,7 +73,8 @@ static bool may_keep(const pl_engine *engine) {
   for (uint32_t at = 0; engine->watch != NULL && at < engine->watch->islands.n; at++)
     if (!is_settled(engine->watch, &engine->watch->watched[at])) return false;
   for (uint32_t device = 0; engine->overlap != NULL && device < engine->graph->n_devices; device++) {
-    if (engine->overlap->walkers[device].exchange != PL_NONE) return false;
+    for (int which = 0; which < PL_CROWDING_STREAMS; which++)
+      if (engine->overlap->walkers[device].crowd[which] != PL_NONE) return false;
     for (int which = 0; which < PL_GRADIENT_STREAMS; which++)
       if (engine->overlap->walkers[device].gradient[which] != PL_NONE) return false;
   }
@@ -254,7 +255,7 @@ static void move_walker(const moving *own, uint32_t device) {
   walker->task = known.task;
   walker->stream = known.stream;
   walker->acts = known.acts;
-  walker->is_crowded = known.is_crowded;
+  memcpy(walker->is_crowded, known.is_crowded, sizeof walker->is_crowded);
   walker->contends = known.contends;
   walker->part = kept->part - there->first_part + here->first_part;
   walker->end_part = kept->end_part - there->first_part + here->first_part;

@@ -1,7 +1,7 @@
 /* What disturbs a segment while it runs. The overlap factor (Proteus, section VI-C): compute and gradient communication
- * of one device slow each other down while they really overlap. The multiprocessors that exchanges of experts take from
- * what computing bounds meanwhile; the exchanges have theirs and keep their pace. And rivals: transfers that contend
- * with the communication in the segment.
+ * of one device slow each other down while they really overlap. The multiprocessors that exchanges of experts and
+ * collectives of the tensor group take from what computing bounds meanwhile; they have theirs and keep their pace. And
+ * rivals: transfers that contend with the communication in the segment.
  *
  * Where the devices of a segment are is engine_walk.c's business. A communication part that a rival finds half done
  * goes on on the network from there. Speeds are looked at once per tick, when all its events are in, and dates are made
@@ -24,9 +24,13 @@ static bool has_gradient(const pl_walker *walker) {
   return walker->gradient[0] != PL_NONE || walker->gradient[1] != PL_NONE;
 }
 
+static bool has_crowd(const pl_walker *walker) {
+  return walker->crowd[PL_CROWDING_EXPERT] != PL_NONE || walker->crowd[PL_CROWDING_TENSOR] != PL_NONE;
+}
+
 /* Whether something on its other streams slows what it computes. */
 static bool is_beside(const pl_walker *walker) {
-  return has_gradient(walker) || walker->exchange != PL_NONE;
+  return has_gradient(walker) || has_crowd(walker);
 }
 
 static void note_work_start(pl_engine *engine, const pl_task *record, uint32_t task) {
@@ -70,12 +74,13 @@ static void note_gradient_start(pl_engine *engine, const pl_task *record, uint32
     overlap->transfers[streams[0]] = (pl_gradient_transfer){.task = task, .network_slot = network_slot, .speed = 1.0};
 }
 
-/* An exchange of experts that starts, and PL_NONE where it ends. */
-static void note_exchange(pl_engine *engine, const pl_task *record, uint32_t task) {
+/* A collective that starts and takes multiprocessors, and PL_NONE where it ends. */
+static void note_crowd(pl_engine *engine, const pl_task *record, uint32_t task) {
   for (uint32_t member = 0; member < record->n_streams; member++) {
     pl_walker *walker = pl_walker_of(engine, record, member);
-    if (!walker->is_crowded) continue;
-    walker->exchange = task;
+    int which = pl_crowding_stream(&engine->graph->streams[pl_task_streams(engine, record)[member]]);
+    if (which < 0 || !walker->is_crowded[which]) continue;
+    walker->crowd[which] = task;
     if (walker->task != PL_NONE) mark(engine->overlap, pl_walker_device(engine, walker));
   }
 }
@@ -84,7 +89,7 @@ void pl_overlap_note_start(pl_engine *engine, const pl_task *record, uint32_t ta
   uint8_t concerns = engine->overlap->concerns[record - engine->tasks];
   if ((concerns & PL_CONCERN_WORK) != 0) note_work_start(engine, record, task);
   if ((concerns & PL_CONCERN_GRADIENT) != 0) note_gradient_start(engine, record, task, network_slot);
-  if ((concerns & PL_CONCERN_EXCHANGE) != 0) note_exchange(engine, record, task);
+  if ((concerns & PL_CONCERN_CROWD) != 0) note_crowd(engine, record, task);
   if ((concerns & PL_CONCERN_RIVAL) != 0) note_rival(engine, record, 1);
 }
 
@@ -93,7 +98,7 @@ void pl_overlap_note_finish(pl_engine *engine, const pl_task *record, uint32_t t
   pl_overlap *overlap = engine->overlap;
   uint8_t concerns = overlap->concerns[record - engine->tasks];
   if ((concerns & PL_CONCERN_RIVAL) != 0) note_rival(engine, record, UINT32_MAX);
-  if ((concerns & PL_CONCERN_EXCHANGE) != 0) note_exchange(engine, record, PL_NONE);
+  if ((concerns & PL_CONCERN_CROWD) != 0) note_crowd(engine, record, PL_NONE);
   if ((concerns & (PL_CONCERN_WORK | PL_CONCERN_GRADIENT)) == 0) return;
   for (uint32_t member = 0; member < record->n_streams; member++) {
     const pl_stream *stream = &engine->graph->streams[streams[member]];
@@ -198,7 +203,7 @@ static pl_ticks quiet_until(const pl_engine *engine, const pl_walker *walker) {
 
 /* What may happen to a segment before it is looked at again. */
 typedef struct outlook {
-  bool overlaps; /* gradients or an exchange of a member are under way: every part may have another speed */
+  bool overlaps; /* gradients or collectives that crowd a member are under way: every part may have another speed */
   bool has_rivals;
   bool together; /* all members are in the same part, and will be as long as nothing overlaps */
 } outlook;
@@ -213,23 +218,46 @@ static outlook outlook_of(const pl_engine *engine, const pl_task *record, const 
 /* By how much longer what is under way beside the part lets it take. */
 static double slowdown_of(const pl_engine *engine, const pl_walker *walker, uint32_t device) {
   const pl_part *part = &engine->graph->parts[walker->part];
+  const pl_graph_device *own = &engine->graph->devices[device];
   double slowdown = 1.0;
-  if (has_gradient(walker) && part->computes) slowdown = 1 + engine->graph->devices[device].overlap_compute;
-  if (walker->exchange != PL_NONE && part->is_crowded) slowdown *= 1 + engine->graph->devices[device].overlap_exchange;
+  if (has_gradient(walker) && part->computes) slowdown = 1 + own->overlap_compute;
+  if (!part->is_crowded) return slowdown;
+  if (walker->crowd[PL_CROWDING_EXPERT] != PL_NONE) slowdown *= 1 + own->overlap_exchange;
+  if (walker->crowd[PL_CROWDING_TENSOR] != PL_NONE) slowdown *= 1 + own->overlap_tensor;
   return slowdown;
+}
+
+/* The collective has gone that the part was beside: that of it which has had no place begins now at the latest, and
+ * takes as long as the part. Beside the collective to its end the part would have taken 1 + overlap_tensor times as
+ * long: rounds of its thread blocks, of which those under way keep their pace. */
+static void let_in(const pl_engine *engine, pl_walker *walker, uint32_t device, pl_ticks now) {
+  double rounds = 1 + engine->graph->devices[device].overlap_tensor;
+  double left = (walker->remaining - (double)(now - walker->updated) / walker->slowdown) * rounds;
+  walker->remaining = fmin(fmax(left, 0), (double)engine->graph->parts[walker->part].ticks);
+  walker->updated = now;
+  walker->part_finish = pl_walk_date_after(now, walker->remaining * walker->slowdown);
+}
+
+static void change_pace(const pl_engine *engine, pl_walker *walker, uint32_t device, pl_ticks now) {
+  const pl_graph_device *own = &engine->graph->devices[device];
+  bool is_beside_tensor = walker->crowd[PL_CROWDING_TENSOR] != PL_NONE && engine->graph->parts[walker->part].is_crowded;
+  if (walker->is_held && !is_beside_tensor && walker->slowdown != 1.0) let_in(engine, walker, device, now);
+  pl_walk_change_speed(walker, now, slowdown_of(engine, walker, device));
+  walker->is_held = is_beside_tensor && own->waits_for_place && own->overlap_tensor > 0;
 }
 
 /* Makes a run of the part that the walker is in and those behind it that compute at the same pace, as long as what is
  * beside it stays. Returns its end. */
 static pl_ticks begin_run(const pl_engine *engine, pl_walker *walker) {
   const pl_part *parts = engine->graph->parts;
-  uint8_t beside = (uint8_t)(has_gradient(walker) | (walker->exchange != PL_NONE) << 1);
+  uint8_t beside = (uint8_t)(has_gradient(walker) | (walker->crowd[PL_CROWDING_EXPERT] != PL_NONE) << 1 |
+                             (walker->crowd[PL_CROWDING_TENSOR] != PL_NONE) << 2);
   if (walker->part < walker->run_end && walker->run_beside == beside) return walker->key;
   const bool is_crowded = parts[walker->part].is_crowded;
   pl_ticks date = walker->part_finish;
   uint32_t part = walker->part + 1;
   for (; part < walker->end_part && parts[part].computes; part++) {
-    if (walker->exchange != PL_NONE && parts[part].is_crowded != is_crowded) break;
+    if (has_crowd(walker) && parts[part].is_crowded != is_crowded) break;
     date = walker->slowdown == 1.0 ? pl_later(date, parts[part].ticks)
                                    : pl_walk_date_after(date, (double)parts[part].ticks * walker->slowdown);
   }
@@ -243,7 +271,7 @@ static void settle_member(pl_engine *engine, const pl_task *record, uint32_t mem
                           const outlook *ahead, pl_ticks now) {
   uint32_t device = pl_walker_device(engine, walker);
   bool computes = engine->graph->parts[walker->part].computes, slows = has_gradient(walker) && computes;
-  pl_walk_change_speed(walker, now, slowdown_of(engine, walker, device));
+  change_pace(engine, walker, device, now);
   pl_ticks date = walker->part_finish;
   if (!ahead->together && computes && record->n_streams == 1) {
     date = begin_run(engine, walker);

@@ -150,7 +150,7 @@ static bool take(rivalry *state) {
     begin(&own->work);
     begin(&own->disturbers);
     own->counts = graph->devices[device].overlap_compute > 0 || graph->devices[device].overlap_communication > 0 ||
-                  graph->devices[device].overlap_exchange > 0;
+                  graph->devices[device].overlap_exchange > 0 || graph->devices[device].overlap_tensor > 0;
   }
   for (uint32_t at = 0; graph->rivals != NULL && at < graph->rival_offset[graph->transfers.n_specs]; at++)
     state->devices[graph->rivals[at]].counts = true;

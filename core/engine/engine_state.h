@@ -30,22 +30,26 @@ typedef struct pl_balance {
 /* Gradients of all but experts, and of experts: they may travel at once. */
 enum { PL_GRADIENT_STREAMS = 2 };
 
+/* Whose collectives take multiprocessors from what computes: experts' exchanges and the tensor group's. */
+enum { PL_CROWDING_EXPERT = 0, PL_CROWDING_TENSOR, PL_CROWDING_STREAMS };
+
 /* The compute stream of a device whose segments can be disturbed: by the overlap factor, while something runs on its
  * gradient streams, or by rivals of the communication in its segments. While `walked` is false only `task`, `gradient`,
- * `exchange`, `n_rivals` and the flags mean anything: nothing has been disturbed and no part looked at. */
+ * `crowd`, `n_rivals` and the flags mean anything: nothing has been disturbed and no part looked at. */
 typedef struct pl_walker {
   uint32_t task;                          /* work on the compute stream, PL_NONE = none */
   uint32_t stream;                        /* the compute stream; holds while there is a task */
   uint32_t gradient[PL_GRADIENT_STREAMS]; /* tasks on the gradient streams, PL_NONE = none */
-  uint32_t exchange; /* the task on the stream of experts, where its device is crowded; else PL_NONE */
-  uint32_t n_rivals; /* transfers under way that contend with the communication in its segments */
-  bool acts;         /* a gamma of this device is above zero */
-  bool is_crowded;   /* its overlap_exchange is */
-  bool contends;     /* segments of this device have communication with rivals */
-  bool flows;        /* the current part is on the network; said of the first member of a joint segment */
-  bool waits;        /* of a joint segment: has got to the current part, a communication that others have not */
-  bool walked;       /* the fields below hold */
-  bool dirty;        /* in the list of devices to be looked at when the tick ends */
+  uint32_t crowd[PL_CROWDING_STREAMS];    /* tasks on those streams, where they take something; else PL_NONE */
+  uint32_t n_rivals;                      /* transfers under way that contend with the communication in its segments */
+  bool acts;                              /* a gamma of this device is above zero */
+  bool is_crowded[PL_CROWDING_STREAMS];   /* its overlap_exchange, overlap_tensor is */
+  bool is_held;  /* the current part is beside a collective of the tensor group, for a place on the device */
+  bool contends; /* segments of this device have communication with rivals */
+  bool flows;    /* the current part is on the network; said of the first member of a joint segment */
+  bool waits;    /* of a joint segment: has got to the current part, a communication that others have not */
+  bool walked;   /* the fields below hold */
+  bool dirty;    /* in the list of devices to be looked at when the tick ends */
   bool slows[PL_GRADIENT_STREAMS]; /* counted in n_slowing of the gradient transfer */
   uint8_t run_beside;              /* what was beside the run */
   uint32_t part, end_part;
@@ -75,7 +79,7 @@ enum {
   PL_CONCERN_WORK = 1,     /* work on the compute stream of a device whose segments can be disturbed */
   PL_CONCERN_GRADIENT = 2, /* is on a gradient stream of a device whose factor acts */
   PL_CONCERN_RIVAL = 4,    /* a transfer that contends with segments */
-  PL_CONCERN_EXCHANGE = 8  /* is on the stream of experts of a device that it crowds */
+  PL_CONCERN_CROWD = 8     /* is on a stream of a device that it crowds */
 };
 
 typedef struct pl_overlap {
@@ -215,6 +219,12 @@ void pl_engine_start_task(pl_engine *engine, uint32_t task, pl_ticks now);
 /* Which of the gradient streams; -1: another one. */
 static inline int pl_gradient_stream(const pl_stream *stream) {
   return stream->kind == PL_STREAM_GRADIENT ? 0 : stream->kind == PL_STREAM_EXPERT_GRADIENT ? 1 : -1;
+}
+/* Which of the streams whose collectives crowd a device; -1: another one. */
+static inline int pl_crowding_stream(const pl_stream *stream) {
+  return stream->kind == PL_STREAM_EXPERT    ? PL_CROWDING_EXPERT
+         : stream->kind == PL_STREAM_FEATURE ? PL_CROWDING_TENSOR
+                                             : -1;
 }
 /* engine->overlap. False: no memory. */
 bool pl_overlap_take(pl_engine *engine);

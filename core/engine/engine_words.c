@@ -107,7 +107,8 @@ static void write_walkers(const pl_engine *engine, pl_run_state *state) {
     pl_run_state_put_task(state, PL_STATE_WALKER, walker->task);
     for (int which = 0; which < PL_GRADIENT_STREAMS; which++)
       write_gradient(engine, walker, which, state);
-    if (walker->is_crowded) pl_run_state_put_task(state, PL_STATE_WALKER_GRADIENT, walker->exchange);
+    for (int which = 0; which < PL_CROWDING_STREAMS; which++)
+      if (walker->is_crowded[which]) pl_run_state_put_task(state, PL_STATE_WALKER_GRADIENT, walker->crowd[which]);
     pl_run_state_put(state, PL_STATE_WALKER_RIVALS, walker->n_rivals);
     pl_run_state_put(state, PL_STATE_WALKER_FLAGS,
                      (uint64_t)(walker->walked | walker->flows << 1 | walker->waits << 2));

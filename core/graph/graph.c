@@ -157,6 +157,8 @@ static void digest_devices(pl_digest *digest, const pl_graph *graph) {
     pl_digest_f64(digest, device->overlap_compute);
     pl_digest_f64(digest, device->overlap_communication);
     if (device->overlap_exchange > 0) pl_digest_f64(digest, device->overlap_exchange);
+    if (device->overlap_tensor > 0)
+      pl_digest_f64(digest, device->waits_for_place ? -device->overlap_tensor : device->overlap_tensor);
     pl_digest_u64(digest, (uint64_t)device->resident_bytes);
   }
   for (uint32_t at = 0; at < graph->n_streams; at++)

@@ -98,7 +98,7 @@ typedef struct pl_part {
   pl_ticks ticks;
   uint8_t category; /* pl_category */
   bool computes;    /* the overlap factor slows it, and it slows overlapped gradient communication */
-  bool is_crowded;  /* computing bounds it: what exchanges of experts take of the multiprocessors slows it */
+  bool is_crowded;  /* computing bounds it: what collectives take of the multiprocessors slows it */
   uint32_t name;    /* index into graph->names, PL_NONE = none */
   /* A communication that has rivals on the network: `ticks` is what it takes alone; while a rival is under way it is a
    * transfer of `spec` like any other. */
@@ -145,6 +145,9 @@ typedef struct pl_graph_device {
   uint32_t multiplicity;                         /* how many devices of the cluster it stands for; 1 when unfolded */
   double overlap_compute, overlap_communication; /* gamma; 0 = no effect */
   double overlap_exchange; /* crowded parts take 1 + this while experts exchange tokens; 0 = no effect */
+  double overlap_tensor;   /* likewise while a collective of the tensor group runs */
+  bool waits_for_place;    /* ... and what of a part has found no place beside that begins when there is one, and takes
+                              as long as the whole part */
   int64_t resident_bytes;  /* memory held from start to end (parameters, optimizer state ...) */
 } pl_graph_device;
 

@@ -117,9 +117,11 @@ uint32_t pl_graph_builder_n_tasks(const pl_graph_builder *builder) {
 uint32_t pl_graph_builder_device(pl_graph_builder *builder, const pl_graph_device *device) {
   if (!ROOM(builder, devices, builder->n_devices, 1) || !ROOM(builder, device_streams, builder->n_devices, 1))
     return PL_NONE;
-  if (!(device->overlap_compute >= 0 && device->overlap_communication >= 0 && device->overlap_exchange >= 0) ||
-      isinf(device->overlap_compute) || isinf(device->overlap_communication) || isinf(device->overlap_exchange))
-    return refuse_value(builder, "has yet to come, but a device before it has an overlap factor below zero");
+  const double factors[] = {device->overlap_compute, device->overlap_communication, device->overlap_exchange,
+                            device->overlap_tensor};
+  for (size_t i = 0; i < sizeof factors / sizeof factors[0]; i++)
+    if (!(factors[i] >= 0) || isinf(factors[i]))
+      return refuse_value(builder, "has yet to come, but a device before it has an overlap factor below zero");
   builder->devices[builder->n_devices] = *device;
   for (uint32_t kind = 0; kind < PL_STREAM_KIND_COUNT; kind++)
     builder->device_streams[builder->n_devices][kind] = PL_NONE;

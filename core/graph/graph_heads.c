@@ -239,7 +239,9 @@ static bool are_devices_alike(const pl_graph *a, const pl_graph *b) {
   for (uint32_t device = 0; device < a->n_devices; device++)
     if (a->devices[device].overlap_compute != b->devices[device].overlap_compute ||
         a->devices[device].overlap_communication != b->devices[device].overlap_communication ||
-        a->devices[device].overlap_exchange != b->devices[device].overlap_exchange)
+        a->devices[device].overlap_exchange != b->devices[device].overlap_exchange ||
+        a->devices[device].overlap_tensor != b->devices[device].overlap_tensor ||
+        a->devices[device].waits_for_place != b->devices[device].waits_for_place)
       return false;
   return true;
 }

@@ -41,12 +41,18 @@ static pl_code read_efficiency(const pl_document *document, const pl_node *root,
 
 static pl_code read_overlap(const pl_document *document, const pl_node *root, pl_device_profile *profile,
                             pl_error *error) {
-  static const char *const known[] = {"compute", "communication", NULL};
+  static const char *const known[] = {"compute", "communication", "channels", "products_fill", NULL};
   const pl_node *overlap;
   PL_TRY(pl_profile_object(document, root, "overlap", &overlap, error));
   PL_TRY(pl_profile_check_keys(document, overlap, known, error));
   PL_TRY(pl_profile_ratio(document, overlap, "compute", true, 100, &profile->overlap_compute, error));
-  return pl_profile_ratio(document, overlap, "communication", true, 100, &profile->overlap_communication, error);
+  PL_TRY(pl_profile_ratio(document, overlap, "communication", true, 100, &profile->overlap_communication, error));
+  int64_t channels = 0;
+  if (pl_node_get(overlap, "channels") != NULL)
+    PL_TRY(pl_node_integer(document, overlap, "channels", 0, 65536, &channels, error));
+  profile->channels = (uint32_t)channels;
+  const pl_node *fills = pl_node_get(overlap, "products_fill");
+  return fills == NULL ? PL_OK : pl_node_boolean(document, overlap, "products_fill", &profile->fills_device, error);
 }
 
 /* A section that has a figure of computing alone. Optional: nothing is known of it without the section. */

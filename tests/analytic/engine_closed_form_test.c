@@ -241,6 +241,51 @@ static void exchanges_take_multiprocessors(void **state) {
   }
 }
 
+/* Beside a collective of the tensor group likewise. Where thread blocks wait for a place, W ticks beside C take W + C
+ * if C ends before the first of them do, and a second round of W else; the part behind it, which begins beside what is
+ * left of C, likewise. With gradients beside it all the time a tick of work takes 1 + g. */
+static void tensor_collectives_take_multiprocessors(void **state) {
+  (void)state;
+  const double w = 1000000, share = 132.0 / (132 - 24), g = 0.1;
+  const struct {
+    bool waits, second;
+    double rounds, collective, reduction, ends;
+  } cases[] = {
+      {false, true, share, 0.7 * w, 0, 2 * w + 0.7 * w * (1 - 1 / share)},
+      {false, true, share, 9 * w, 0, 2 * w * share},
+      {true, true, 2, 0.7 * w, 0, 2 * w + 0.7 * w},
+      {true, true, 2, 1.5 * w, 0, 3 * w},
+      {true, true, 2, 2.3 * w, 0, 2 * w + 0.3 * w + w},
+      {true, true, 2, 9 * w, 0, 4 * w},
+      {true, false, 2, 9 * w, 0, 3 * w},
+      {true, true, 2, 0.7 * w, 9 * w, 0.7 * w + 2 * w * (1 + g)},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    pl_graph_builder *builder = pl_graph_builder_take(&arena, PL_STREAMS_IN_ORDER);
+    const pl_graph_device device = {.multiplicity = 1,
+                                    .overlap_compute = g,
+                                    .overlap_tensor = cases[i].rounds - 1,
+                                    .waits_for_place = cases[i].waits};
+    pl_part parts[] = {{.ticks = 1000000, .category = PL_CATEGORY_BACKWARD, .computes = true, .name = PL_NONE},
+                       {.ticks = 1000000, .category = PL_CATEGORY_BACKWARD, .computes = true, .name = PL_NONE}};
+    parts[0].is_crowded = true;
+    parts[1].is_crowded = cases[i].second;
+    pl_graph_builder_device(builder, &device);
+    pl_graph_builder_transfers(builder, &table);
+    uint32_t feature = pl_graph_builder_stream(builder, 0, PL_STREAM_FEATURE);
+    uint32_t gradient = pl_graph_builder_stream(builder, 0, PL_STREAM_GRADIENT);
+    pl_graph_builder_work(builder, pl_graph_builder_segment(builder, parts, 2),
+                          pl_graph_builder_stream(builder, 0, PL_STREAM_COMPUTE), PL_NONE, PL_NONE, 0);
+    uint32_t collective =
+        pl_graph_builder_transfer(builder, 0, cases[i].collective, PL_CATEGORY_TENSOR, &feature, 1, PL_NONE, 0);
+    if (cases[i].reduction > 0)
+      pl_graph_builder_transfer(builder, 0, cases[i].reduction, PL_CATEGORY_DATA, &gradient, 1, PL_NONE, 0);
+    pl_engine_result result = run(builder);
+    assert_int_equal(result.finish[collective], llrint(cases[i].collective));
+    assert_in_range(result.finish[0], (uint64_t)llrint(cases[i].ends) - 1, (uint64_t)llrint(cases[i].ends) + 1);
+  }
+}
+
 /* While a part that does not compute runs, neither slows the other: compute 0..100, communication 100..300 inside
  * the segment, gradient 100 bytes from tick 150 on: it ends at 250 untouched, and the segment at 300 + 100. */
 static void communication_parts_do_not_overlap(void **state) {
@@ -409,6 +454,7 @@ int main(void) {
       ENGINE_TEST(overlap_begins_late),
       ENGINE_TEST(no_factor_no_effect),
       ENGINE_TEST(exchanges_take_multiprocessors),
+      ENGINE_TEST(tensor_collectives_take_multiprocessors),
       ENGINE_TEST(communication_parts_do_not_overlap),
       ENGINE_TEST(slowest_member_counts),
       ENGINE_TEST(collectives_are_charged_to_whom_they_stop),

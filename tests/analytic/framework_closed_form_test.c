@@ -309,6 +309,59 @@ static void derivatives_of_splits_run_beside_products(void **state) {
   }
 }
 
+/* A product of `alone_s` that begins beside a collective of `collective_s`, until both are over: `channels` of its
+ * multiprocessors are taken, or, where its thread blocks fill the device, a second round of them comes behind. */
+static double both_s(const pl_device_profile *profile, double alone_s, double collective_s) {
+  double all = profile->gemm.multiprocessors, share = all / (all - profile->channels);
+  double lost_s =
+      profile->fills_device ? fmin(collective_s, alone_s) : fmin(collective_s, alone_s * share) * (1 - 1 / share);
+  return fmax(alone_s + lost_s, collective_s);
+}
+
+/* As above, of collectives that keep 24 of 108 multiprocessors busy; userbuffers, which all ten are sent by, none. */
+static void collectives_take_multiprocessors_of_products(void **state) {
+  (void)state;
+  static const char *const products[] = {"mlp_up_dgrad", "qkv_dgrad", "mlp_up_wgrad", "qkv_wgrad"};
+  const int32_t n = 4;
+  const double port_Bps = 16e9, collective_s = (n - 1.0) / n * 2 * ATTENTION_SEQ * ATTENTION_HIDDEN / port_Bps;
+  for (int i = 0; i < 12; i++) {
+    attention_job own;
+    attention_job_build(&own, &(attention_shape){.n_layers = LAYERS,
+                                                 .forward_s = forward_s,
+                                                 .backward_s = backward_s,
+                                                 .n_nodes = 1,
+                                                 .gpus_per_node = (uint32_t)n,
+                                                 .port_Bps = port_Bps,
+                                                 .gbs = MICROBATCHES,
+                                                 .tmp = n});
+    own.profile.peak_flops[PL_DTYPE_FP16] = ldexp(1, 41 + i / 2);
+    own.profile.gemm.multiprocessors = 108;
+    own.profile.channels = 24;
+    own.profile.fills_device = i % 2 == 1;
+    pl_block_program layer = attention_job_block(&own, PL_BLOCK_LAYER, n);
+    double scattered_s = 0, summed_s = 0;
+    for (int k = 0; k < 4; k++) {
+      double alone_s = product_s(&own, &layer.backward, products[k]);
+      scattered_s += collective_s + alone_s - both_s(&own.profile, alone_s, collective_s);
+      if (k >= 2) summed_s += 2 * collective_s + alone_s - both_s(&own.profile, alone_s, 2 * collective_s);
+    }
+    const double passes = MICROBATCHES * LAYERS;
+    for (int sp = 0; sp <= 1; sp++) {
+      pl_framework framework = pl_framework_ideal;
+      const char *text = sp ? "pp=1,dp=1,tmp=4,mbs=1,sp=1" : "pp=1,dp=1,tmp=4,mbs=1";
+      pl_result_row apart = simulate(&own, &framework, text);
+      framework.pipeline.overlaps_tensor_backward = true;
+      pl_result_row beside = simulate(&own, &framework, text);
+      expect_time("saved", apart.iter_time_s - beside.iter_time_s, passes * (sp ? scattered_s : summed_s), 800);
+      framework.pipeline.overlaps_tensor = true;
+      double all_s = simulate(&own, &framework, text).iter_time_s;
+      framework.pipeline.overlaps_tensor_backward = false;
+      if (sp) expect_time("all", all_s, simulate(&own, &framework, text).iter_time_s, 0);
+    }
+    attention_job_release(&own);
+  }
+}
+
 /* Nothing else is in the buffers with one stage, and eight sequences leave activations that the optimizer's step does
  * not come up to. */
 static void expect_buffers(attention_job *own, const pl_framework *framework, int32_t zero, double bytes) {
@@ -465,6 +518,7 @@ int main(void) {
       cmocka_unit_test(gathers_per_tensor),
       cmocka_unit_test(collectives_run_beside_products),
       cmocka_unit_test(derivatives_of_splits_run_beside_products),
+      cmocka_unit_test(collectives_take_multiprocessors_of_products),
       cmocka_unit_test(copies_of_gradients),
       cmocka_unit_test(copied_heads),
       cmocka_unit_test(gradients_reduced_whole),

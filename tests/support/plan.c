@@ -225,6 +225,8 @@ void plan_make(test_plan *plan, const plan_options *options, uint64_t *random) {
     device->overlap_compute = options->overlap ? gammas[random_below(random, 5)] : 0;
     device->overlap_communication = options->overlap ? gammas[random_below(random, 5)] : 0;
     device->overlap_exchange = options->overlap ? gammas[random_below(random, 5)] : 0;
+    device->overlap_tensor = options->overlap ? gammas[random_below(random, 5)] : 0;
+    device->waits_for_place = random_below(random, 2) == 0;
     if (uniform) device->overlap_communication = plan->devices[0].overlap_communication;
   }
   for (uint32_t at = 0; at < PLAN_SPECS; at++)

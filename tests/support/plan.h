@@ -42,7 +42,7 @@ typedef struct plan_options {
   bool fusable;    /* groups, and nothing that could come between their tasks; no memory effects */
   bool on_compute; /* communication parts of groups are work on the compute stream, not delays on the feature stream */
   bool joint;      /* groups of several devices, too */
-  bool overlap;    /* overlap factors above zero, exchanges of experts and what they slow */
+  bool overlap;    /* overlap factors above zero, collectives that take multiprocessors and what they slow */
   bool transfers;
 } plan_options;
 

@@ -18,6 +18,7 @@ typedef struct simulation {
   pl_ticks due[PLAN_TASKS], updated[PLAN_TASKS];
   double remaining[PLAN_TASKS], slowdown[PLAN_TASKS]; /* of work */
   double speed[PLAN_TASKS];                           /* of transfers */
+  bool is_held[PLAN_TASKS];                           /* beside a collective of the tensor group, for a place */
   uint32_t slot[PLAN_TASKS];
   int64_t bytes[PLAN_DEVICES];
 } simulation;
@@ -106,14 +107,23 @@ static void set_compute_speed(simulation *sim, uint32_t task, pl_ticks now) {
   const plan_task *work = &sim->plan->tasks[task];
   uint32_t device = work->device[0];
   if (sim->phase[task] != RUNNING || work->kind != PL_TASK_WORK) return;
+  const pl_graph_device *own = &sim->plan->devices[device];
   double slowdown = 1;
+  bool is_beside_tensor = false;
   for (uint32_t other = 0; other < sim->plan->n_tasks; other++)
     if (work->computes && runs_on(sim, other, device, PL_STREAM_GRADIENT))
       slowdown = 1 + sim->plan->devices[device].overlap_compute;
   for (uint32_t other = 0; other < sim->plan->n_tasks && work->is_crowded; other++)
-    if (runs_on(sim, other, device, PL_STREAM_EXPERT)) slowdown *= 1 + sim->plan->devices[device].overlap_exchange;
-  if (slowdown == sim->slowdown[task]) return;
+    if (runs_on(sim, other, device, PL_STREAM_EXPERT)) slowdown *= 1 + own->overlap_exchange;
+  for (uint32_t other = 0; other < sim->plan->n_tasks && work->is_crowded; other++)
+    is_beside_tensor |= runs_on(sim, other, device, PL_STREAM_FEATURE);
+  if (is_beside_tensor) slowdown *= 1 + own->overlap_tensor;
+  bool is_let_in = sim->is_held[task] && !is_beside_tensor;
+  sim->is_held[task] = is_beside_tensor && own->waits_for_place && own->overlap_tensor > 0;
+  if (slowdown == sim->slowdown[task] && !is_let_in) return;
   sim->remaining[task] = fmax(0, sim->remaining[task] - (double)(now - sim->updated[task]) / sim->slowdown[task]);
+  /* What has had no place begins now at the latest, and takes as long as the whole. */
+  if (is_let_in) sim->remaining[task] = fmin(sim->remaining[task] * (1 + own->overlap_tensor), (double)work->ticks);
   sim->updated[task] = now;
   sim->slowdown[task] = slowdown;
   sim->due[task] = now + llrint(sim->remaining[task] * slowdown);

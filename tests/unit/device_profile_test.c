@@ -42,6 +42,7 @@ static void test_fields(void **state) {
   assert_true(p.compute_efficiency == 0.5 && p.attention_efficiency == 0.25 && p.bandwidth_efficiency == 0.75);
   assert_true(p.launch_overhead_s == 5e-6 || p.launch_overhead_s == 5 * 1e-6);
   assert_true(p.overlap_compute == 0.1 && p.overlap_communication == 0.2);
+  assert_true(p.channels == 0 && !p.fills_device);
   assert_true(p.sustained_compute == 0);
   assert_true(p.digest != 0);
   /* Sorted by kind, data type, pass, dims; dims that are not given are zero. */
@@ -106,6 +107,10 @@ static void test_refused(void **state) {
       {"\"dtype\": \"fp16\"", "\"dtype\": \"int4\"", "unknown data type 'int4'"},
       {"\"pass\": \"forward\", \"dtype\": \"fp16\", \"dims\": [1, 64, 64, 64]",
        "\"pass\": \"\", \"dtype\": \"fp16\", \"dims\": [1, 32, 64, 64]", "two entries for gemm fp16 [1, 32, 64, 64]"},
+      {"\"communication\": 0.2", "\"communication\": 0.2, \"channels\": 24, \"products_fill\": true", ""},
+      {"\"communication\": 0.2", "\"communication\": 0.2, \"channels\": -1", "'channels' is -1, out of the range"},
+      {"\"communication\": 0.2", "\"communication\": 0.2, \"channels\": 2.5", "'channels'"},
+      {"\"communication\": 0.2", "\"communication\": 0.2, \"products_fill\": 1", "'products_fill'"},
       {"\"overlap\":", "\"sustained\": {\"compute\": 0.9}, \"overlap\":", ""},
       {"\"overlap\":", "\"split_accumulation\": 1.2, \"overlap\":", ""},
       {"\"overlap\":", "\"split_accumulation\": 0.5, \"overlap\":",

@@ -273,6 +273,7 @@ pl_code pl_explain_report_print(FILE *stream, const pl_simulate_subject *subject
   pl_simulate_remains_print(stream, subject);
   if (pl_strategy_hides_tokens(subject->strategy))
     pl_simulate_exchange_print(stream, subject->cluster, subject->job->framework);
+  pl_simulate_products_print(stream, subject);
   print_interval(stream, &report->interval);
   for (int32_t stage = view->first_stage; stage < view->first_stage + view->n_stages; stage++) {
     pl_explain_rows rows;

@@ -12,6 +12,7 @@
 #include "core/base/units.h"
 #include "core/text/json_writer.h"
 #include "workloads/command/job_options.h"
+#include "workloads/compile/compile.h"
 #include "workloads/cost/op_profile.h"
 
 static void print_types(FILE *stream, const pl_job *job, double narrow_share) {
@@ -208,6 +209,14 @@ void pl_simulate_exchange_print(FILE *stream, const pl_cluster *cluster, const p
           first->gemm.multiprocessors, first->name);
 }
 
+void pl_simulate_products_print(FILE *stream, const pl_simulate_subject *subject) {
+  const pl_device_profile *first = &subject->cluster->profiles[0];
+  if (!pl_compile_crowds_products(subject->job, subject->strategy) || pl_tensor_crowding(first) <= 0) return;
+  fprintf(stream, "collectives take %u of %u multiprocessors (%s) from products beside them%s\n", first->channels,
+          first->gemm.multiprocessors, first->name,
+          first->fills_device ? ", which need a second round of thread blocks" : "");
+}
+
 void pl_simulate_report_print(FILE *stream, const pl_simulate_subject *subject, const pl_simulate_report *report) {
   pl_simulate_subject_print(stream, subject);
   pl_simulate_verdict_print(stream, subject, report);
@@ -228,6 +237,7 @@ void pl_simulate_report_print(FILE *stream, const pl_simulate_subject *subject, 
   }
   if (pl_strategy_hides_tokens(subject->strategy))
     pl_simulate_exchange_print(stream, subject->cluster, subject->job->framework);
+  pl_simulate_products_print(stream, subject);
   fprintf(stream,
           "simulated        %" PRIu32 " device classes for %" PRIu32 " devices, %" PRIu32 " transfer classes, %" PRId64
           " tasks\n",

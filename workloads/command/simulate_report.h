@@ -30,6 +30,9 @@ typedef struct pl_simulate_subject {
   const pl_beside_result *beside;         /* likewise */
 } pl_simulate_subject;
 
+/* What the tensor group's collectives take from products beside them, likewise. */
+void pl_simulate_products_print(FILE *stream, const pl_simulate_subject *subject);
+
 /* What exchanges of experts take from what computes beside them; nothing where they take nothing. */
 void pl_simulate_exchange_print(FILE *stream, const pl_cluster *cluster, const pl_framework *framework);
 

@@ -170,6 +170,16 @@ static double crowding_of(const pl_compilation *state, const pl_device_profile *
   return pl_framework_crowding(program->job->framework, profile);
 }
 
+bool pl_compile_crowds_products(const pl_job *job, const pl_strategy *strategy) {
+  const pl_framework *framework = pl_framework_or_ideal(job->framework);
+  bool userbuffers = framework->pipeline.overlaps_tensor && strategy->sp && !(job->fp8 && job->fp4);
+  return strategy->tmp > 1 && framework->pipeline.overlaps_tensor_backward && !userbuffers;
+}
+
+static double tensor_crowding_of(const pl_compilation *state, const pl_device_profile *profile) {
+  return pl_compile_crowds_products(state->program->job, state->program->strategy) ? pl_tensor_crowding(profile) : 0;
+}
+
 static uint32_t add_device(pl_compilation *state, const pl_device_class *class) {
   const pl_device_profile *profile = pl_cluster_profile(state->cluster, class->device);
   pl_resident_memory resident = pl_resident_memory_of(state->program, class->stage);
@@ -179,6 +189,8 @@ static uint32_t add_device(pl_compilation *state, const pl_device_class *class) 
                                   .overlap_compute = ignore ? 0 : profile->overlap_compute,
                                   .overlap_communication = ignore ? 0 : profile->overlap_communication,
                                   .overlap_exchange = ignore ? 0 : crowding_of(state, profile),
+                                  .overlap_tensor = ignore ? 0 : tensor_crowding_of(state, profile),
+                                  .waits_for_place = profile->fills_device,
                                   .resident_bytes = (int64_t)pl_resident_bytes(&resident)};
   return pl_graph_builder_device(state->builder, &device);
 }
@@ -225,12 +237,13 @@ static bool take_pieces(pl_compilation *state, pl_compile_crew *own) {
   const pl_program *program = state->program;
   const pl_device_class *class = own->members[0].device;
   const pl_stage_program *stage = own->members[0].stage;
+  const pl_device_profile *profile = pl_cluster_profile(state->cluster, class->device);
   pl_piece_context context = {.program = program,
                               .plan = state->plan,
                               .options = state->options,
                               .device = class,
-                              .profile = pl_cluster_profile(state->cluster, class->device),
-                              .is_crowded = crowding_of(state, pl_cluster_profile(state->cluster, class->device)) > 0,
+                              .profile = profile,
+                              .is_crowded = crowding_of(state, profile) > 0 || tensor_crowding_of(state, profile) > 0,
                               .builder = state->builder,
                               .scratch = &state->scratch,
                               .arena = state->arena};

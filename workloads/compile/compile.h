@@ -48,6 +48,10 @@ typedef struct pl_compiled {
   const uint32_t *tails;
 } pl_compiled;
 
+/* Whether NCCL's collectives of the tensor group run beside products, from which they take multiprocessors;
+ * userbuffers, where they are used, are not NCCL's. */
+bool pl_compile_crowds_products(const pl_job *job, const pl_strategy *strategy);
+
 pl_code pl_compile(const pl_cluster *cluster, const pl_program *program, const pl_communication_plan *plan,
                    const pl_compile_options *options, pl_arena *arena, pl_compiled *compiled, pl_error *error);
 

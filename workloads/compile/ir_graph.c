@@ -20,7 +20,9 @@ static void add_device(pl_ir_graphing *own, uint32_t place, uint32_t multiplicit
                                 .overlap_compute = ignore ? 0 : profile->overlap_compute,
                                 .overlap_communication = ignore ? 0 : profile->overlap_communication,
                                 .overlap_exchange =
-                                    ignore || !own->is_crowded ? 0 : pl_framework_crowding(own->framework, profile)};
+                                    ignore || !own->is_crowded ? 0 : pl_framework_crowding(own->framework, profile),
+                                .overlap_tensor = ignore || !own->crowds_products ? 0 : pl_tensor_crowding(profile),
+                                .waits_for_place = profile->fills_device};
   pl_graph_builder_device(own->builder, &made);
 }
 
@@ -97,6 +99,7 @@ static pl_code begin(pl_ir_graphing *own) {
                                 .overlaps_tensor = own->overlaps_tensor,
                                 .overlaps_split = own->overlaps_split,
                                 .is_crowded = own->is_crowded,
+                                .crowds_products = own->crowds_products,
                                 .has_pairs = own->has_pairs,
                                 .kernel = own->kernel,
                                 .prices = own->prices,
@@ -151,6 +154,19 @@ static pl_ir_element narrow_element(const pl_ir_module *module) {
         (void)pl_ir_element_of(pl_ir_text_of(op, PL_IR_PRODUCT_NARROW), &element);
     }
   return element;
+}
+
+/* Sequence parallelism: what goes over a tensor axis is scattered. */
+static bool scatters_tensors(const pl_ir_module *module) {
+  for (int32_t f = 0; f < module->n_functions; f++)
+    for (int32_t i = 0; i < module->functions[f]->n_ops; i++) {
+      const pl_ir_op *op = &module->functions[f]->ops[i];
+      const pl_ir_attribute *over = pl_ir_attribute_find(op, "over");
+      if (pl_ir_op_is(op, "reduce_scatter") && over != NULL && over->n_names > 0 &&
+          pl_ir_axis_is_of_tensors(over->names[0].text))
+        return true;
+    }
+  return false;
 }
 
 /* ---- graphs of one program ---- */
@@ -232,6 +248,7 @@ pl_code pl_ir_graph_maker_take(const pl_cluster *cluster, const pl_ir_module *mo
   own->overlaps_tensor =
       own->framework->pipeline.overlaps_tensor && module->level == PL_IR_KERNELS && narrow != PL_IR_F4;
   own->overlaps_split = own->framework->pipeline.overlaps_tensor_backward && module->level == PL_IR_KERNELS;
+  own->crowds_products = own->overlaps_split && !(own->overlaps_tensor && scatters_tensors(module));
   return PL_OK;
 }
 

@@ -173,6 +173,7 @@ typedef struct pl_ir_graphing {
   bool overlaps_tensor;  /* collectives of the tensor group run beside products */
   bool overlaps_split;   /* those of column splits' derivatives do */
   bool has_pairs;        /* steps run beside each other */
+  bool crowds_products;  /* collectives that run beside products take multiprocessors from them */
   bool is_crowded;       /* exchanges of experts, beside which something computes, take multiprocessors from it */
   double token_bytes;    /* of a number that goes to experts; 0: as its type has it */
   int32_t kernel;        /* row */

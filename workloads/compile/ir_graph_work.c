@@ -102,13 +102,13 @@ bool pl_ir_graph_part(pl_ir_graphing *own, pl_category category, const pl_ticks 
     own->parts[p] =
         (pl_part *)pl_arena_grown(own->arena, own->parts[p], own->n_parts, 1, sizeof(pl_part), &own->room_parts);
     if (own->parts[p] == NULL) return false;
-    own->parts[p][own->n_parts] =
-        (pl_part){.ticks = ticks[p],
-                  .category = (uint8_t)category,
-                  .computes = true,
-                  .is_crowded = own->is_crowded && bounds != NULL && bounds[p] == PL_BOUND_COMPUTE,
-                  .name = name,
-                  .spec = PL_NONE};
+    own->parts[p][own->n_parts] = (pl_part){.ticks = ticks[p],
+                                            .category = (uint8_t)category,
+                                            .computes = true,
+                                            .is_crowded = (own->is_crowded || own->crowds_products) && bounds != NULL &&
+                                                          bounds[p] == PL_BOUND_COMPUTE,
+                                            .name = name,
+                                            .spec = PL_NONE};
   }
   own->n_parts++;
   return true;

@@ -10,6 +10,7 @@
 #ifndef PL_WORKLOADS_FRAMEWORK_H
 #define PL_WORKLOADS_FRAMEWORK_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -383,6 +384,14 @@ static inline double pl_framework_crowding(const pl_framework *framework, const 
   double taken = pl_framework_or_ideal(framework)->pipeline.exchange_multiprocessors;
   double all = profile->gemm.multiprocessors, left = all - taken > 1 ? all - taken : 1;
   return taken > 0 && all > 1 ? all / left - 1 : 0;
+}
+
+/* Likewise while a collective of the tensor group runs beside: a thread block per channel keeps a multiprocessor busy.
+ * Where a product's thread blocks fill the device those that find no place make another round. */
+static inline double pl_tensor_crowding(const pl_device_profile *profile) {
+  double all = profile->gemm.multiprocessors, left = all - profile->channels > 1 ? all - profile->channels : 1;
+  if (profile->channels == 0 || all <= 1) return 0;
+  return (profile->fills_device ? ceil(all / left) : all / left) - 1;
 }
 
 /* Whether gradients are all-reduced at once, whatever else the profile says of their travels. */
