@@ -137,3 +137,19 @@ column() {
   done
   python3 -c 'import sys; assert float(sys.argv[1]) <= float(sys.argv[2])' "$(takes dgx-h100)" "$(takes dgx-h100 --framework megatron-core)"
 }
+
+@test "what collectives take of the multiprocessors from products beside them is said" {
+  jq '.communication.overlaps_tensor_backward = true | .communication.overlaps_tensor = false' workloads/frameworks/megatron-core.json >"$BATS_TEST_TMPDIR/beside.json"
+  jq '.communication.overlaps_tensor = true' "$BATS_TEST_TMPDIR/beside.json" >"$BATS_TEST_TMPDIR/userbuffers.json"
+  jq '.communication.overlaps_tensor_backward = false' "$BATS_TEST_TMPDIR/beside.json" >"$BATS_TEST_TMPDIR/apart.json"
+  said() {
+    "$PACELINE" "$1" --platform "$2" --model llama-3-8b --gbs 8 --strategy "$3" --dtype "${5:-bf16}" --framework "$BATS_TEST_TMPDIR/$4.json" |
+      sed -n 's/^collectives take *//p'
+  }
+  [[ $(said simulate dgx-a100 pp=1,dp=2,tmp=4,mbs=1,sp=1 beside) == "24 of 108 multiprocessors (A100-SXM4-80GB) from products beside them" ]]
+  [[ $(said explain dgx-1v pp=1,dp=2,tmp=4,mbs=1 beside fp16) == "12 of 80 multiprocessors"* ]]
+  [[ $(said simulate dgx-h100 pp=1,dp=2,tmp=4,mbs=1 userbuffers) == "24 of 132 multiprocessors"*"a second round of thread blocks" ]]
+  [[ -z $(said simulate dgx-h100 pp=1,dp=2,tmp=4,mbs=1,sp=1 userbuffers) ]]
+  [[ -z $(said simulate dgx-h100 pp=1,dp=2,tmp=4,mbs=1,sp=1 apart) ]]
+  [[ -z $(said simulate dgx-h100 pp=1,dp=8,tmp=1,mbs=1 beside) ]]
+}
