@@ -52,6 +52,25 @@ static void test_refused(void **state) {
   refuse("{\"name\": \"x\", \"communication\": {\"bucket\": \"big\"}}", "bucket");
 }
 
+/* What no layer does, and what no 64-bit count would hold. */
+static void test_ranges(void **state) {
+  (void)state;
+  refuse("{\"name\": \"x\", \"kernels\": {\"forward_runs\": 0}}", "'forward_runs' is 0, out of the range 1 to 8");
+  refuse("{\"name\": \"x\", \"kernels\": {\"mask_kernels\": 0}}", "'mask_kernels' is 0, out of the range 1 to 8");
+  refuse("{\"name\": \"x\", \"kernels\": {\"mask_gradients\": 9}}", "out of the range 0 to 8");
+  static const char *const sizes[] = {"replayed_workspace", "workspace", "context", "communicator"};
+  for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+    refuse(pl_arena_printf(&arena, "{\"name\": \"x\", \"memory\": {\"%s\": \"1e300B\"}}", sizes[i]),
+           "no device has more");
+  refuse("{\"name\": \"x\", \"host\": {\"ops_ahead\": 1e16}}", "ops_ahead is 1e+16: it must be at least 0 and at most");
+  refuse("{\"name\": \"x\", \"host\": {\"ops_ahead\": -1}}", "ops_ahead is -1: it must be at least 0");
+  refuse("{\"name\": \"x\", \"memory\": {\"pipeline_buffers\": 1025}}", "at least 0 and at most 1024");
+  pl_framework f = parse("{\"name\": \"x\", \"kernels\": {\"forward_runs\": 1, \"mask_gradients\": 0}, \"host\": "
+                         "{\"ops_ahead\": 9007199254740992}, \"memory\": {\"workspace\": \"1024TiB\"}}");
+  assert_true(f.kernels.forward_runs == 1 && f.kernels.mask_gradients == 0 && f.memory.workspace_bytes == 0x1p50);
+  assert_true(f.launch.ops_ahead == 0x1p53);
+}
+
 static void test_defaults_are_ideal(void **state) {
   (void)state;
   pl_framework read = parse("{\"name\": \"x\", \"about\": \"a\", \"provenance\": {}}"), ideal = pl_framework_ideal;
@@ -215,6 +234,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test_setup_teardown(test_refused, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_defaults_are_ideal, set_up, tear_down),
+      cmocka_unit_test_setup_teardown(test_ranges, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_values, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_shipped, set_up, tear_down),
       cmocka_unit_test_setup_teardown(test_unknown_name, set_up, tear_down),

@@ -60,13 +60,16 @@ typedef enum switch_kind {
   SWITCH_FEW
 } switch_kind;
 enum { MOST_OF_FEW = 8 };
+/* Of a size in `memory`, 1 PiB, so that sums of them are 64-bit counts of bytes; of a number that says no other, which
+ * counts something that doubles tell apart. */
+static const double most_memory_bytes = 0x1p50, most_of_number = 0x1p53;
 
 typedef struct switch_row {
   const char *section, *key;
   switch_kind kind;
   size_t offset;
   const char *const *words; /* WORD: by enumerator. DTYPE, BYTES: the one word that stands for `otherwise` */
-  double otherwise;
+  double otherwise;         /* FEW: the least. NUMBER: the most, if any */
 } switch_row;
 
 #define AT(field) offsetof(pl_framework, field)
@@ -98,8 +101,8 @@ static const switch_row switches[] = {
     {"kernels", "fused_scale", SWITCH_FLAG, AT(kernels.fuses_scale), NULL, 0},
     {"kernels", "fp8_scaling", SWITCH_WORD, AT(kernels.fp8_scaling), scaling_words, 0},
     {"kernels", "masks_scores", SWITCH_FLAG, AT(kernels.masks_scores), NULL, 0},
-    {"kernels", "forward_runs", SWITCH_FEW, AT(kernels.forward_runs), NULL, 0},
-    {"kernels", "mask_kernels", SWITCH_FEW, AT(kernels.mask_kernels), NULL, 0},
+    {"kernels", "forward_runs", SWITCH_FEW, AT(kernels.forward_runs), NULL, 1},
+    {"kernels", "mask_kernels", SWITCH_FEW, AT(kernels.mask_kernels), NULL, 1},
     {"kernels", "mask_gradients", SWITCH_FEW, AT(kernels.mask_gradients), NULL, 0},
     {"kernels", "fused_gelu", SWITCH_FLAG, AT(kernels.fuses_gelu), NULL, 0},
     {"kernels", "fused_bias", SWITCH_FLAG, AT(kernels.fuses_bias), NULL, 0},
@@ -176,7 +179,7 @@ static const switch_row switches[] = {
     {"memory", "copies_gradient", SWITCH_FLAG, AT(memory.copies_gradient), NULL, 0},
     {"memory", "copies_scattered", SWITCH_FLAG, AT(memory.copies_scattered), NULL, 0},
     {"memory", "flat_elements", SWITCH_NUMBER, AT(memory.flat_elements), NULL, 0},
-    {"memory", "pipeline_buffers", SWITCH_NUMBER, AT(pipeline.pipeline_buffers), NULL, 0},
+    {"memory", "pipeline_buffers", SWITCH_NUMBER, AT(pipeline.pipeline_buffers), NULL, 1024},
     {"memory", "context", SWITCH_BYTES, AT(memory.context_bytes), device_word, -1},
     {"memory", "communicator", SWITCH_BYTES, AT(memory.communicator_bytes), device_word, -1},
     {"memory", "switch_buffers", SWITCH_FLAG, AT(memory.switch_buffers), NULL, 0},
@@ -228,15 +231,19 @@ static pl_code read_quantity(const pl_document *document, const pl_node *section
   pl_error cause = PL_ERROR_INIT;
   pl_code code = row->kind == SWITCH_BYTES ? pl_parse_bytes(text, row->key, value, &cause)
                                            : pl_parse_time(text, row->key, value, &cause);
-  return code == PL_OK ? PL_OK : pl_document_fail(document, node, error, "%s", cause.message);
+  if (code != PL_OK) return pl_document_fail(document, node, error, "%s", cause.message);
+  if (strcmp(row->section, "memory") != 0 || *value <= most_memory_bytes) return PL_OK;
+  return pl_document_fail(document, node, error, "%s is '%.32s': no device has more than %g bytes", row->key, text,
+                          most_memory_bytes);
 }
 
 static pl_code read_number(const pl_document *document, const pl_node *section, const switch_row *row, double *value,
                            pl_error *error) {
   PL_TRY(pl_node_number(document, section, row->key, value, error));
-  if (*value >= 0 && isfinite(*value)) return PL_OK;
-  return pl_document_fail(document, pl_node_get(section, row->key), error, "%s is %g: it must be at least 0", row->key,
-                          *value);
+  double most = row->otherwise > 0 ? row->otherwise : most_of_number;
+  if (*value >= 0 && *value <= most) return PL_OK;
+  return pl_document_fail(document, pl_node_get(section, row->key), error,
+                          "%s is %g: it must be at least 0 and at most %.16g", row->key, *value, most);
 }
 
 static pl_code read_ratio(const pl_document *document, const pl_node *section, const switch_row *row, double *value,
@@ -266,7 +273,8 @@ static pl_code read_switch(const pl_document *document, const pl_node *section, 
   case SWITCH_COUNT:
     return pl_node_integer(document, section, row->key, 1, 1 << 20, (int64_t *)(void *)place, error);
   case SWITCH_FEW:
-    return pl_node_integer(document, section, row->key, 0, MOST_OF_FEW, (int64_t *)(void *)place, error);
+    return pl_node_integer(document, section, row->key, (int64_t)row->otherwise, MOST_OF_FEW, (int64_t *)(void *)place,
+                           error);
   case SWITCH_WORD:
   case SWITCH_DTYPE:
     PL_TRY(row->kind == SWITCH_WORD ? read_word(document, section, row, &word, error)
