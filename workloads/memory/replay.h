@@ -11,7 +11,7 @@
 #include "workloads/program/program.h"
 
 enum {
-  PL_REPLAY_TENSORS = 1 << 14, /* of a list, at most */
+  PL_REPLAY_WAITING = 1 << 14, /* that wait for the device, at most: what more comes is given back at once */
   PL_REPLAY_GATHERED = 18      /* of a block at a time, at most: as often as its passes gather of it */
 };
 #define PL_REPLAY_BORROWED (PL_NONE - 1) /* of a tensor: it lies in a buffer that stays */
@@ -41,9 +41,10 @@ typedef struct pl_waiting_block {
   int64_t launch;
 } pl_waiting_block;
 
+/* Grows as it needs. */
 typedef struct pl_replay_list {
-  uint32_t *held; /* PL_REPLAY_TENSORS */
-  uint32_t n;
+  uint32_t *held;
+  uint32_t n, room;
 } pl_replay_list;
 
 typedef struct pl_replay {
@@ -57,7 +58,7 @@ typedef struct pl_replay {
   pl_replay_list pending[2]; /* until they are reduced: of all but experts, of experts */
   pl_replay_list of_step;    /* until the optimizer has stepped */
   pl_held_weight *weights;
-  uint32_t n_weights;
+  uint32_t n_weights, weights_room;
   pl_training_state bytes;
   double made_bytes; /* per element of a gradient as its product makes it */
   struct {
@@ -70,7 +71,7 @@ typedef struct pl_replay {
   bool *stays;                  /* by block of the model: gathered, it stays for the backward pass */
   bool begins;                  /* the pass is of an iteration's first microbatch */
   int64_t n_launches, n_ahead;  /* ops so far, and how many of them the device lags behind; 0: nothing waits */
-  pl_waiting_block *waiting;    /* a ring of PL_REPLAY_TENSORS */
+  pl_waiting_block *waiting;    /* a ring of PL_REPLAY_WAITING */
   uint32_t first_waiting, n_waiting;
   bool keeps_gathered; /* the framework does, in buffers that stay */
   pl_pass_requests requests[PL_MODEL_CLASSES_MAX][PL_PASS_COUNT];
@@ -91,7 +92,8 @@ void pl_replay_give(pl_replay *replay, uint32_t *held);
 void pl_replay_let_go(pl_replay *replay, uint32_t *held, bool marked);
 /* A tensor that lives for a moment. */
 void pl_replay_use(pl_replay *replay, uint32_t stream, double size_bytes);
-/* One more of a list, which takes no more than it has room for; all of them back. */
+/* One more of a list: a tensor that is there already, or a new one; all of them back. */
+void pl_replay_append(pl_replay *replay, pl_replay_list *list, uint32_t held);
 void pl_replay_add(pl_replay *replay, pl_replay_list *list, uint32_t stream, double size_bytes);
 void pl_replay_clear(pl_replay *replay, pl_replay_list *list);
 /* What waits for the device, since the host waits for it: of a pl_caching_allocator.settle. */

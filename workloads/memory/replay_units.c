@@ -132,10 +132,10 @@ static bool begins_alone(const pl_replay *own) {
 }
 
 /* What was a tensor of a pass goes over to a list. */
-static void adopt(pl_replay_list *list, uint32_t *held) {
-  if (list->n == PL_REPLAY_TENSORS || *held >= PL_REPLAY_BORROWED) return;
-  list->held[list->n++] = *held;
-  *held = PL_NONE;
+static void adopt(pl_replay *own, pl_replay_list *list, uint32_t *held) {
+  if (*held >= PL_REPLAY_BORROWED || own->failed) return;
+  pl_replay_append(own, list, *held);
+  if (!own->failed) *held = PL_NONE;
 }
 
 void pl_replay_keep_product(pl_replay *own, const pl_tensor *tensor, uint32_t *held) {
@@ -144,9 +144,9 @@ void pl_replay_keep_product(pl_replay *own, const pl_tensor *tensor, uint32_t *h
   if (own->bytes.pass_gradient_bytes > 0 && in_buffer)
     pl_replay_add(own, &own->of_pass, PL_REPLAY_COMPUTES, pl_replay_elements(tensor) * own->bytes.pass_gradient_bytes);
   else if (are_scattered(own))
-    adopt(&own->pending[of_experts], held);
+    adopt(own, &own->pending[of_experts], held);
   else if (!in_buffer && begins_alone(own) && own->made_bytes == own->bytes.gradient_bytes)
-    adopt(&own->of_step, held);
+    adopt(own, &own->of_step, held);
   else if (!in_buffer && begins_alone(own) && in_units(own)) /* which no kernel of its own adds to its buffer */
     pl_replay_add(own, &own->of_step, PL_REPLAY_COMPUTES, pl_replay_elements(tensor) * own->bytes.gradient_bytes);
 }

@@ -13,18 +13,26 @@ static bool is_tied(const pl_replay *own, const pl_block_program *block, const p
   return beside && block->tied_parameters > 0 && pl_replay_elements(tensor) == block->tied_parameters;
 }
 
+static void add_weight(pl_replay *own, pl_held_weight weight) {
+  pl_held_weight *longer =
+      pl_arena_grown(own->arena, own->weights, own->n_weights, 1, sizeof *longer, &own->weights_room);
+  own->failed |= longer == NULL;
+  if (own->failed) return;
+  own->weights = longer;
+  own->weights[own->n_weights++] = weight;
+}
+
 static void add_weights(pl_replay *own, const pl_block_program *block) {
   const pl_strategy *strategy = own->program->strategy;
   for (uint32_t i = 0; i < block->n_tensors; i++) {
     const pl_tensor *tensor = &block->tensors[i];
-    if (tensor->kind != PL_TENSOR_PARAMETER || own->n_weights == PL_REPLAY_TENSORS) continue;
-    if (is_tied(own, block, tensor)) continue;
+    if (tensor->kind != PL_TENSOR_PARAMETER || is_tied(own, block, tensor)) continue;
     double shards = strategy->zero >= 1 ? pl_program_shards(own->program, tensor->expert) : 1;
     /* Every expert has weights of its own (Transformer Engine's GroupedLinear, loops over experts). */
     int64_t n = tensor->expert && tensor->dims[0] == 'e' ? tensor->extent[0] : 1;
     double elements = pl_replay_elements(tensor) / (double)n;
-    for (int64_t each = 0; each < n && own->n_weights < PL_REPLAY_TENSORS; each++)
-      own->weights[own->n_weights++] = (pl_held_weight){.elements = elements, .share = ceil(elements / shards)};
+    for (int64_t each = 0; each < n && !own->failed; each++)
+      add_weight(own, (pl_held_weight){.elements = elements, .share = ceil(elements / shards)});
   }
 }
 
@@ -125,10 +133,13 @@ static void take_working_memory(pl_replay *own, bool first) {
 /* Where updated weights are copied tensor by tensor they are gathered into one flat tensor per rank; NCCL, which
  * gathers into one tensor, has another of all of them under that list. */
 static void gather_by_rank(pl_replay *own) {
+  const double most = 1 << 14; /* tensors: of more ranks several are one */
   pl_replay_list *list = &own->of_pass;
   double shards = pl_program_shards(own->program, false), share_bytes = sum_of(own, true) * own->bytes.gathered_bytes;
-  for (double i = 0; i <= shards && !own->failed; i++)
-    pl_replay_add(own, list, PL_REPLAY_COMPUTES, share_bytes);
+  double n = fmin(shards, most);
+  pl_replay_add(own, list, PL_REPLAY_COMPUTES, share_bytes);
+  for (double i = 0; i < n && !own->failed; i++)
+    pl_replay_add(own, list, PL_REPLAY_COMPUTES, share_bytes * (shards / n));
   if (!own->failed) pl_replay_add(own, list, PL_REPLAY_COMPUTES, share_bytes * shards);
   if (!own->failed) pl_replay_clear(own, list);
 }

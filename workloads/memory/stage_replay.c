@@ -16,7 +16,7 @@ enum {
 static void settle_until(pl_replay *own, int64_t launch) {
   while (own->n_waiting > 0 && own->waiting[own->first_waiting].launch <= launch) {
     uint32_t held = own->waiting[own->first_waiting].held;
-    own->first_waiting = (own->first_waiting + 1) % PL_REPLAY_TENSORS;
+    own->first_waiting = (own->first_waiting + 1) % PL_REPLAY_WAITING;
     own->n_waiting--;
     pl_caching_allocator_give(&own->allocator, held);
   }
@@ -47,11 +47,11 @@ void pl_replay_give(pl_replay *own, uint32_t *held) {
 }
 
 void pl_replay_let_go(pl_replay *own, uint32_t *held, bool marked) {
-  if (own->n_ahead == 0 || !marked || *held >= PL_REPLAY_BORROWED || own->n_waiting == PL_REPLAY_TENSORS) {
+  if (own->n_ahead == 0 || !marked || *held >= PL_REPLAY_BORROWED || own->n_waiting == PL_REPLAY_WAITING) {
     pl_replay_give(own, held);
     return;
   }
-  uint32_t last = (own->first_waiting + own->n_waiting++) % PL_REPLAY_TENSORS;
+  uint32_t last = (own->first_waiting + own->n_waiting++) % PL_REPLAY_WAITING;
   own->waiting[last] = (pl_waiting_block){.held = *held, .launch = own->n_launches};
   *held = PL_NONE;
 }
@@ -62,9 +62,17 @@ void pl_replay_use(pl_replay *own, uint32_t stream, double size_bytes) {
   if (!own->failed) pl_replay_give(own, &held);
 }
 
+void pl_replay_append(pl_replay *own, pl_replay_list *list, uint32_t held) {
+  uint32_t *longer = pl_arena_grown(own->arena, list->held, list->n, 1, sizeof *longer, &list->room);
+  own->failed |= longer == NULL;
+  if (own->failed) return;
+  list->held = longer;
+  list->held[list->n++] = held;
+}
+
 void pl_replay_add(pl_replay *own, pl_replay_list *list, uint32_t stream, double size_bytes) {
-  if (size_bytes <= 0 || list->n == PL_REPLAY_TENSORS || own->failed) return;
-  list->held[list->n++] = pl_replay_take(own, stream, size_bytes);
+  if (size_bytes <= 0 || own->failed) return;
+  pl_replay_append(own, list, pl_replay_take(own, stream, size_bytes));
 }
 
 void pl_replay_clear(pl_replay *own, pl_replay_list *list) {
@@ -134,16 +142,12 @@ static pl_code replay_once(const pl_program *program, int32_t stage, double limi
   state.allocator.limit_bytes = limit_bytes > 0 ? llrint(limit_bytes) : 0;
   size_t n_blocks = (size_t)pl_model_n_blocks(program->model);
   state.kept = PL_TAKE(arena, pl_kept_block, (size_t)most * n_blocks);
-  pl_replay_list *const lists[] = {&state.of_pass, &state.pending[0], &state.pending[1], &state.of_step};
-  for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-    lists[i]->held = pl_arena_take(arena, PL_REPLAY_TENSORS * sizeof(uint32_t), _Alignof(uint32_t));
-  state.weights = pl_arena_take(arena, PL_REPLAY_TENSORS * sizeof(pl_held_weight), _Alignof(pl_held_weight));
   if (program->strategy->zero >= 3) {
     state.units = pl_arena_take_zeroed(arena, n_blocks, sizeof *state.units, _Alignof(pl_gathered_unit));
     state.stays = PL_TAKE(arena, bool, n_blocks);
   }
   if (n_ahead > 0) {
-    state.waiting = pl_arena_take(arena, PL_REPLAY_TENSORS * sizeof(pl_waiting_block), _Alignof(pl_waiting_block));
+    state.waiting = pl_arena_take(arena, PL_REPLAY_WAITING * sizeof(pl_waiting_block), _Alignof(pl_waiting_block));
     state.allocator.settle = pl_replay_settle;
     state.allocator.waiting = &state;
   }
