@@ -34,6 +34,24 @@ static void offloading(void **state) {
   expect("DeepSpeed ZeRO-2", "full", "cpu_checkpointing on", "notes: 'cpu_checkpointing'");
   expect("DeepSpeed ZeRO-3", "none", "no offloading", NULL);
   expect("DeepSpeed ZeRO-3 (without offload)", "none", "", NULL);
+  static const char *const denials[] = {"no CPU offload",
+                                        "without activation offloading",
+                                        "not offloaded",
+                                        "cpu_offload: False",
+                                        "offload_optimizer=none",
+                                        "offloading disabled",
+                                        "cpu_offload=0; seed 2",
+                                        "no offloading, full recompute",
+                                        "no ZeRO-Infinity",
+                                        "cpu_checkpointing: false",
+                                        "offload off"};
+  for (size_t i = 0; i < sizeof denials / sizeof denials[0]; i++)
+    expect("DeepSpeed ZeRO-3", "none", denials[i], NULL);
+  static const char *const offloaded[] = {"no recompute, optimizer offload", "no recompute with offload", "offload=0.5",
+                                          "offload_optimizer=none, offload_param=cpu",
+                                          "no offload of parameters; optimizer offloaded"};
+  for (size_t i = 0; i < sizeof offloaded / sizeof offloaded[0]; i++)
+    expect("DeepSpeed ZeRO-3", "none", offloaded[i], "notes: 'offload'");
 }
 
 static void optimizers(void **state) {
@@ -43,6 +61,11 @@ static void optimizers(void **state) {
   expect("PyTorch DDP", "none", "lion, 1.2 billion tokens", "'Lion'");
   expect("PyTorch DDP", "none", "AdamW, 300 million tokens", NULL);
   expect("PyTorch DDP", "none", "soapbox", NULL);
+  expect("PyTorch DDP", "none", "AdamW instead of Muon", NULL);
+  expect("PyTorch DDP", "none", "AdamW, not Lion", NULL);
+  expect("PyTorch DDP", "none", "HPE Apollo 6500 Gen10", NULL);
+  expect("PyTorch DDP", "none", "node of Grid'5000, Sophia Antipolis", NULL);
+  expect("PyTorch DDP", "none", "nodes without NVLink; Apollo", "'Apollo'");
 }
 
 static void exchanges(void **state) {
@@ -50,6 +73,9 @@ static void exchanges(void **state) {
   expect("DeepSpeed ZeRO-3 ZeRO++", "none", "", "fewer bits");
   expect("DeepSpeed", "none", "PowerSGD of rank 4", "fewer bits");
   expect("Hugging Face Trainer", "none", "QLoRA", "all weights are trained");
+  expect("DeepSpeed ZeRO-3", "none", "zero_quantized_weights=false", NULL);
+  expect("DeepSpeed ZeRO-3", "none", "zero_quantized_weights=true", "fewer bits");
+  expect("Hugging Face Trainer", "none", "all weights, no LoRA", NULL);
 }
 
 static void experts(void **state) {
@@ -62,6 +88,13 @@ static void experts(void **state) {
   assert_non_null(strstr(c->reason, "one after another"));
   assert_null(express("Hugging Face Trainer, DeepSpeed ZeRO-3", "8,2", "none", "experts_impl grouped_mm")->reason);
   assert_null(express("Megatron-Core", "8,2", "none", "")->reason);
+  assert_null(express("Megatron-Core", "8,2", "none", "moe_expert_capacity_factor=None")->reason);
+  assert_non_null(express("Megatron-Core", "8,2", "none", "moe_expert_capacity_factor=1.0")->reason);
+  const char *trainer = "Hugging Face Trainer, DeepSpeed ZeRO-3";
+  assert_non_null(express(trainer, "8,2", "none", "grouped-query attention")->reason);
+  assert_non_null(express(trainer, "8,2", "none", "moe_grouped_gemm=false")->reason);
+  assert_non_null(express("Hugging Face (transformers 4.57)", "8,2", "none", "")->reason);
+  assert_null(express("Hugging Face (transformers 5.0)", "8,2", "none", "")->reason);
 }
 
 /* Rows that differ in the optimizer alone, which is in the notes. */

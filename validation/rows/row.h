@@ -65,7 +65,8 @@ pl_code pl_row_check_counts(const pl_measured_row *row, const pl_row_habits *hab
 /* ---- what nothing here simulates (row_absent.c) ---- */
 
 /* Offloading, optimizers of other arithmetic than Adam's and SGD's, exchanges in fewer bits, adapters, experts with a
- * capacity or in a loop, where `framework` or `notes` name them: PL_UNSUPPORTED. */
+ * capacity or in a loop, where `framework` or `notes` name them and do not deny it ("no CPU offload", "cpu_offload:
+ * false", "Adam instead of Muon"): PL_UNSUPPORTED. */
 pl_code pl_row_check_absent(const pl_measured_row *row, pl_error *error);
 
 /* ---- words (row_words.c) ---- */
@@ -112,6 +113,9 @@ void pl_row_choose(const pl_measured_row *row, const pl_row_habits *habits, pl_f
 /* Fused attention by the kernel that the row names, as PyTorch calls the backends of scaled_dot_product_attention;
  * none: nothing changes. */
 void pl_row_choose_attention(const pl_measured_row *row, pl_framework *framework);
+/* The version of Hugging Face's library that `framework` names, "transformers 4.41.2", "transformers==4.41": 4041; 0:
+ * none is there. */
+int pl_row_transformers(const pl_measured_row *row);
 /* Models of Hugging Face's whose attention is written op by op, in the version that `framework` names ("transformers
  * 4.42"), or in those of before where it names none. */
 bool pl_row_attends_eagerly(const pl_measured_row *row);

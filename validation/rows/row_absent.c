@@ -6,31 +6,89 @@
 
 #include "validation/rows/row.h"
 
-/* `name` as a word of its own, in any case: "Lion", not "million". */
-static bool has_name(const char *text, const char *name) {
-  size_t length = strlen(name);
-  for (const char *at = text; (at = strcasestr(at, name)) != NULL; at++) {
-    bool begins = at == text || !isalnum((unsigned char)at[-1]), ends = !isalnum((unsigned char)at[length]);
-    if (begins && ends) return true;
+/* ---- names, and their denials ---- */
+
+static bool is_in_word(char c) {
+  return isalnum((unsigned char)c) != 0;
+}
+
+/* Whether the text at `at`, behind blanks and what assigns, begins with the word and goes on with another. */
+static bool has_behind(const char *at, const char *word) {
+  at += strspn(at, " =:\"'");
+  size_t length = strlen(word);
+  return strncasecmp(at, word, length) == 0 && !is_in_word(at[length]) &&
+         (at[length] != '.' || !is_in_word(at[length + 1]));
+}
+
+/* "offload=0", "cpu_offload: false", "offload_optimizer none", "capacity_factor=None". */
+static bool is_off(const char *behind) {
+  static const char *const words[] = {"0", "off", "false", "none", "no", "disabled", "null"};
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+    if (has_behind(behind, words[i])) return true;
+  return false;
+}
+
+/* The word that ends in front of `at`, in its own clause; "" where there is none. */
+static const char *word_before(const char *text, const char *at, char word[16]) {
+  enum { MOST = 15 };
+  while (at > text && strchr(" -_'\"", at[-1]) != NULL)
+    at--;
+  const char *end = at;
+  while (at > text && (is_in_word(at[-1]) || at[-1] == '/'))
+    at--;
+  size_t length = end - at < MOST ? (size_t)(end - at) : MOST;
+  memcpy(word, at, length);
+  word[length] = '\0';
+  return at;
+}
+
+/* "no offload", "no CPU offload", "without activation offloading", "not Muon", "Adam instead of Muon". */
+static bool is_denied_before(const char *text, const char *at) {
+  static const char *const words[] = {"no", "not", "without", "w/o", "non"};
+  char word[16], of[16] = "";
+  for (int back = 0; back < 2; back++) {
+    at = word_before(text, at, word);
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+      if (strcasecmp(word, words[i]) == 0) return true;
+    if (back == 1 && ((strcasecmp(word, "instead") == 0 && strcasecmp(of, "of") == 0) ||
+                      (strcasecmp(word, "rather") == 0 && strcasecmp(of, "than") == 0)))
+      return true;
+    memcpy(of, word, sizeof of);
   }
   return false;
 }
 
-static const char *find_name(const pl_measured_row *row, const char *const *names) {
-  for (; *names != NULL; names++)
-    if (has_name(row->framework, *names) || has_name(row->notes, *names)) return *names;
+/* `name` somewhere in the text, in any case, and not denied; NULL: nowhere. `alone`: as a word of its own ("Lion", not
+ * "million"). */
+static const char *find_said(const char *text, const char *name, bool alone) {
+  size_t length = strlen(name);
+  for (const char *at = text; (at = strcasestr(at, name)) != NULL; at++) {
+    bool begins = at == text || !is_in_word(at[-1]), ends = !is_in_word(at[length]);
+    const char *behind = at + length;
+    while (name[length - 1] != '=' && (is_in_word(*behind) || *behind == '_'))
+      behind++;
+    if ((!alone || (begins && ends)) && !is_denied_before(text, at) && !is_off(behind)) return at;
+  }
   return NULL;
 }
 
-/* "no offload", "without offloading", "offload off": nothing is sent to the host. */
-static bool denies_offload(const char *text) {
-  static const char *const words[] = {"no offload",   "without offload",      "not offload",  "offload off",
-                                      "offload none", "offload: none",        "offload=none", "offload=false",
-                                      "offload=0",    "offload_activations=0"};
-  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
-    if (pl_row_mentions(text, words[i])) return true;
+static bool says(const pl_measured_row *row, const char *name, bool alone) {
+  return find_said(row->framework, name, alone) != NULL || find_said(row->notes, name, alone) != NULL;
+}
+
+static const char *find_name(const pl_measured_row *row, const char *const *names) {
+  for (; *names != NULL; names++)
+    if (says(row, *names, true)) return *names;
+  return NULL;
+}
+
+static bool says_one_of(const pl_measured_row *row, const char *const *words) {
+  for (; *words != NULL; words++)
+    if (says(row, *words, false)) return true;
   return false;
 }
+
+/* ---- what is absent ---- */
 
 static pl_code check_offload(const pl_measured_row *row, pl_error *error) {
   const char *const columns[] = {"framework", "fsdp", "recompute", "notes"};
@@ -39,7 +97,7 @@ static pl_code check_offload(const pl_measured_row *row, pl_error *error) {
                                       "cpu_checkpointing"};
   for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
     for (size_t j = 0; j < sizeof words / sizeof words[0]; j++)
-      if (pl_row_mentions(texts[i], words[j]) && !denies_offload(texts[i]))
+      if (find_said(texts[i], words[j], false) != NULL)
         return pl_fail(error, PL_UNSUPPORTED,
                        "%s: '%s': what lies in the memory of the host is simulated with `simulate --strategy ... "
                        "offload`, and no row says how much of what that is",
@@ -47,13 +105,32 @@ static pl_code check_offload(const pl_measured_row *row, pl_error *error) {
   return PL_OK;
 }
 
+/* Machines that are called as an optimizer is: HPE's Apollo 6500, Argonne's Sophia, Grid'5000's Sophia Antipolis. */
+static bool is_machine(const char *text, const char *at, const char *name) {
+  static const char *const owners[] = {"HPE", "HP", "ALCF", "Argonne"};
+  static const char *const kinds[] = {"6500", "cluster", "node", "nodes", "server", "system", "Antipolis"};
+  char word[16];
+  word_before(text, at, word);
+  for (size_t i = 0; i < sizeof owners / sizeof owners[0]; i++)
+    if (strcasecmp(word, owners[i]) == 0) return true;
+  for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++)
+    if (has_behind(at + strlen(name), kinds[i])) return true;
+  return false;
+}
+
+static bool steps_by(const char *text, const char *name) {
+  const char *at = find_said(text, name, true);
+  return at != NULL && !is_machine(text, at, name);
+}
+
 /* Adam's arithmetic is counted, LAMB's and LARS' norms as its, SGD's where it is named. */
 static pl_code check_optimizer(const pl_measured_row *row, pl_error *error) {
   static const char *const others[] = {"Muon",   "Shampoo", "SOAP",    "Lion",      "Sophia", "Adafactor",
                                        "GaLore", "LOMO",    "AdaLOMO", "Adam-mini", "Apollo", NULL};
-  const char *name = find_name(row, others);
-  if (name == NULL) return PL_OK;
-  return pl_fail(error, PL_UNSUPPORTED, "optimizer: '%s' is not simulated; Adam, 8-bit Adam and SGD are", name);
+  for (const char *const *name = others; *name != NULL; name++)
+    if (steps_by(row->framework, *name) || steps_by(row->notes, *name))
+      return pl_fail(error, PL_UNSUPPORTED, "optimizer: '%s' is not simulated; Adam, 8-bit Adam and SGD are", *name);
+  return PL_OK;
 }
 
 /* Quantized or approximated exchanges. */
@@ -76,7 +153,7 @@ static pl_code check_adapters(const pl_measured_row *row, pl_error *error) {
 /* Experts' batches filled up to a capacity, or cut. */
 static pl_code check_capacity(const pl_measured_row *row, pl_error *error) {
   static const char *const words[] = {"capacity=", "capacity factor", "capacity_factor", NULL};
-  if (row->n_experts <= 1 || !pl_row_says_one_of(row, words)) return PL_OK;
+  if (row->n_experts <= 1 || !says_one_of(row, words)) return PL_OK;
   return pl_fail(error, PL_UNSUPPORTED, "a capacity of experts: their batches are what routing sends, uncut");
 }
 
@@ -85,9 +162,10 @@ static pl_code check_capacity(const pl_measured_row *row, pl_error *error) {
  * step in place of 9.6). */
 static pl_code check_experts(const pl_measured_row *row, pl_error *error) {
   static const char *const loops[] = {"experts one after another", "experts_impl=eager", NULL};
-  static const char *const grouped[] = {"grouped", NULL};
-  bool is_loop = pl_row_mentions(row->framework, "Hugging Face") || pl_row_says_one_of(row, loops);
-  if (row->n_experts <= 1 || !is_loop || pl_row_says_one_of(row, grouped)) return PL_OK;
+  static const char *const grouped[] = {"grouped_mm",   "grouped mm",       "grouped_gemm", "grouped gemm",
+                                        "grouped-gemm", "grouped products", "grouped MLP",  NULL};
+  bool is_old = pl_row_mentions(row->framework, "Hugging Face") && pl_row_transformers(row) < 5000;
+  if (row->n_experts <= 1 || (!is_old && !says_one_of(row, loops)) || says_one_of(row, grouped)) return PL_OK;
   return pl_fail(error, PL_UNSUPPORTED,
                  "experts one after another, as Hugging Face's: they are grouped products here ('grouped_mm' says so)");
 }

@@ -14,12 +14,14 @@ bool pl_row_denies_flash(const pl_measured_row *row) {
   return pl_row_says_one_of(row, words);
 }
 
-/* "transformers 4.41.2" in `framework`; 0: no version is there. */
-static int transformers_minor(const pl_measured_row *row) {
-  const char *at = strcasestr(row->framework, "transformers ");
+int pl_row_transformers(const pl_measured_row *row) {
+  static const char word[] = "transformers";
   int major, minor;
-  if (at == NULL || sscanf(at + strlen("transformers "), "%d.%d", &major, &minor) != 2) return 0;
-  return 1000 * major + minor;
+  for (const char *at = row->framework; (at = strcasestr(at, word)) != NULL;) {
+    at += strlen(word);
+    if (sscanf(at + strspn(at, " =-/v"), "%2d.%3d", &major, &minor) == 2 && major >= 0) return 1000 * major + minor;
+  }
+  return 0;
 }
 
 /* Hugging Face's models wrote out scores, mask, softmax and dropout until each got scaled_dot_product_attention:
@@ -35,7 +37,7 @@ bool pl_row_attends_eagerly(const pl_measured_row *row) {
     return false;
   for (size_t i = 0; i < sizeof models / sizeof models[0]; i++)
     if (pl_row_mentions(row->model, models[i].model) || pl_row_mentions(row->framework, models[i].model))
-      return transformers_minor(row) < models[i].first;
+      return pl_row_transformers(row) < models[i].first;
   return false;
 }
 
