@@ -33,6 +33,11 @@ static void profiles(void **state) {
               {"Megatron-LM 2021", "0", "megatron-lm-2021"},
               {"NeMo AutoModel (PyTorch FSDP2)", "", "torchtitan"},
               {"NeMo 25.04", "", "nemo"},
+              {"NeMo/Megatron-LM", "", "nemo"},
+              {"Megatron-LM (Nemotron-4)", "", "megatron-lm-2021"},
+              {"Hugging Face AutoModelForCausalLM (PyTorch DDP)", "", "torch-ddp"},
+              {"Stanford Alpaca (PyTorch FSDP)", "", "torch-fsdp"},
+              {"alpa", "", "ideal"},
               {"llm.c", "1", "ideal"}};
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     const pl_case *c = express("GPT-2", rows[i].framework, rows[i].zero, "");

@@ -1,4 +1,5 @@
 /* What frameworks do where a row does not say (see validation/rows/row.h). First match wins. */
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -7,6 +8,14 @@
 
 bool pl_row_mentions(const char *text, const char *word) {
   return strcasestr(text, word) != NULL;
+}
+
+/* As a word of its own: "NeMo 25.04", not "Nemotron"; "alpa", not "Alpaca"; "AutoModel", not "AutoModelForCausalLM". */
+static bool has_word(const char *text, const char *word) {
+  size_t length = strlen(word);
+  for (const char *at = text; (at = strcasestr(at, word)) != NULL; at++)
+    if ((at == text || !isalpha((unsigned char)at[-1])) && !isalpha((unsigned char)at[length])) return true;
+  return false;
 }
 
 bool pl_row_says_one_of(const pl_measured_row *row, const char *const *words) {
@@ -37,7 +46,7 @@ static bool predates_flash(const pl_measured_row *row) {
   if (pl_row_says_flash(row) && !pl_row_denies_flash(row)) return false;
   static const char *const later[] = {"Core", "Bridge", "NeMo"};
   for (size_t i = 0; i < sizeof later / sizeof later[0]; i++)
-    if (pl_row_mentions(row->framework, later[i])) return false;
+    if (has_word(row->framework, later[i])) return false;
   return strncasecmp(row->recompute, "full", 4) == 0 || strncasecmp(row->recompute, "selective", 9) == 0;
 }
 
@@ -194,9 +203,17 @@ static void choose_engine(const pl_measured_row *row, int stage, pl_row_habits *
 
 enum { N_FRAMEWORKS = sizeof frameworks / sizeof frameworks[0] };
 
+/* Words of the table that are in others', too, stand alone. */
+static bool names_software(const char *framework, const char *word) {
+  static const char *const short_ones[] = {"AutoModel", "NeMo", "alpa", "JAX"};
+  for (size_t i = 0; i < sizeof short_ones / sizeof short_ones[0]; i++)
+    if (strcmp(word, short_ones[i]) == 0) return has_word(framework, word);
+  return pl_row_mentions(framework, word);
+}
+
 static size_t find_framework(const pl_measured_row *row) {
   size_t i = 0;
-  while (i < N_FRAMEWORKS && !pl_row_mentions(row->framework, frameworks[i].word))
+  while (i < N_FRAMEWORKS && !names_software(row->framework, frameworks[i].word))
     i++;
   return i;
 }
