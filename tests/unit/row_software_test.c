@@ -50,6 +50,8 @@ static void dropout(void **state) {
   (void)state;
   assert_false(express("GPT-NeoX 20B", "GPT-NeoX (DeepSpeed)", "1", "")->model->dropout.hidden_dropout);
   assert_true(express("GPT", "Megatron-DeepSpeed", "1", "")->model->dropout.hidden_dropout);
+  assert_true(express("BERT-base", "Hugging Face Trainer", "", "")->model->dropout.hidden_dropout);
+  assert_false(express("ESM2 150M (BERT)", "Hugging Face Trainer", "", "")->model->dropout.hidden_dropout);
 }
 
 /* A compiled model that computes its own loss has it in one kernel. */

@@ -238,8 +238,9 @@ pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
   if (old) habits.no_flash = true;
   habits.picks_masked = picks_masked(row);
   habits.no_head = pl_row_mentions(row->notes, "no language model head");
-  /* BERT's, DistilBERT's and GPT-2's published configurations have 0.1 throughout. */
-  if (pl_row_mentions(row->framework, "Hugging Face")) habits.dropout = true;
+  /* BERT's, DistilBERT's and GPT-2's published configurations have 0.1 throughout, ESM-2's none
+   * (facebook/esm2_t30_150M_UR50D@54a2047b349b, config.json). */
+  if (pl_row_mentions(row->framework, "Hugging Face")) habits.dropout = !pl_row_mentions(row->model, "ESM");
   if (is_watched(row) || says_watched(row)) habits.memory_figure = PL_MEMORY_DEVICE;
   if (pl_row_mentions(row->notes, "max_memory_allocated")) habits.memory_figure = PL_MEMORY_ALLOCATED;
   if (pl_row_mentions(row->notes, "max_memory_reserved")) habits.memory_figure = PL_MEMORY_RESERVED;
