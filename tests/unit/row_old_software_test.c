@@ -78,6 +78,26 @@ static void activations(void **state) {
   assert_false(express("GPT-2", "PyTorch 1.8 DDP", "")->framework.kernels.fuses_scale);
 }
 
+/* PyTorch by the date of NVIDIA's container. */
+static void containers(void **state) {
+  (void)state;
+  static const struct {
+    const char *software, *profile;
+    bool flash;
+  } rows[] = {{"PyTorch 20.06 (DeepLearningExamples)", "torch-ddp-2020", false},
+              {"PyTorch 20.11 (DeepLearningExamples)", "torch-ddp-2020", false},
+              {"PyTorch 21.05", "torch-ddp-2020", false},
+              {"PyTorch (DeepLearningExamples 21.11)", "torch-ddp-2020", false},
+              {"PyTorch (DeepLearningExamples 23.01)", "torch-ddp", false},
+              {"PyTorch 24.05", "torch-ddp", true},
+              {"PyTorch 2.1 DDP", "torch-ddp", true}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    const pl_case *c = express("BERT-base", rows[i].software, "");
+    if (strcmp(c->framework.name, rows[i].profile) != 0 || c->job.flash != rows[i].flash)
+      fail_msg("%s: %s, %s", rows[i].software, c->framework.name, c->job.flash ? "flash" : "no flash");
+  }
+}
+
 /* Masks of scores: additive, chosen and added, multiplied and taken from, before and behind the softmax. */
 static void masks(void **state) {
   (void)state;
@@ -138,6 +158,7 @@ int main(void) {
                                      cmocka_unit_test_setup_teardown(heads, set_up, tear_down),
                                      cmocka_unit_test_setup_teardown(activations, set_up, tear_down),
                                      cmocka_unit_test_setup_teardown(graphs, set_up, tear_down),
+                                     cmocka_unit_test_setup_teardown(containers, set_up, tear_down),
                                      cmocka_unit_test_setup_teardown(masks, set_up, tear_down),
                                      cmocka_unit_test_setup_teardown(softmax, set_up, tear_down)};
   return cmocka_run_group_tests(tests, NULL, NULL);

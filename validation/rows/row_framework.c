@@ -124,8 +124,6 @@ static const struct {
      * attention, 16-bit weights and gradients beside fp32 masters (karpathy/llm.c, train_gpt2.cu). */
     {"llm.c", {.framework = "ideal"}},
     /* BERT of before fused attention: modeling.py of each multiplies scores, masks, softmax, dropout 0.1. */
-    {"PyTorch 20.0", {.framework = "torch-ddp-2020", .no_flash = true, .dropout = true}},
-    {"DeepLearningExamples 21.11", {.framework = "torch-ddp-2020", .no_flash = true, .dropout = true}},
     {"DeepLearningExamples", {.framework = "torch-ddp", .no_flash = true, .dropout = true}},
     {"TensorFlow", {.framework = "tensorflow", .no_flash = true, .dropout = true}},
     /* Its GPT's and BERT's published configurations have dropout 0.1 (transformers/gpt/configuration.py). */
@@ -156,6 +154,19 @@ static bool waits_for_launches(const pl_measured_row *row) {
   enum { FEW_GPUS = 160 };
   bool says_so = pl_row_mentions(row->notes, "CUDA_LAUNCH_BLOCKING=1");
   return says_so || (pl_row_mentions(row->source, "bigscience-workshop") && row->n_gpus > FEW_GPUS);
+}
+
+/* NVIDIA's containers ("PyTorch 20.06", "DeepLearningExamples 21.11") of before 2022: older than the pull request of
+ * February 2022 that torch-ddp-2020 is without (pytorch/pytorch#72728), and than PyTorch 2. */
+static bool is_old_container(const pl_measured_row *row) {
+  static const char *const words[] = {"PyTorch ", "DeepLearningExamples "};
+  for (size_t i = 0; i < sizeof words / sizeof words[0]; i++) {
+    const char *at = strcasestr(row->framework, words[i]);
+    int year, month;
+    if (at == NULL || sscanf(at + strlen(words[i]), "%2d.%2d", &year, &month) != 2) continue;
+    if (year >= 17 && year < 22 && month >= 1 && month <= 12) return true;
+  }
+  return false;
 }
 
 /* Google's BERT and those of its line pick the masked tokens in front of the head: run_pretraining.py, gather_indexes
@@ -231,9 +242,10 @@ pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
   int stage = row->zero_stage >= 0 ? (int)row->zero_stage : pl_row_sharding(row);
   if (strcmp(habits.framework, "deepspeed") == 0 && stage == 3) habits.framework = "deepspeed-zero3";
   choose_engine(row, stage, &habits);
+  if (strcmp(habits.framework, "torch-ddp") == 0 && is_old_container(row)) habits.framework = "torch-ddp-2020";
   if (pl_row_mentions(row->framework, "TensorFlow") && pl_row_mentions(row->framework, "XLA"))
     habits.framework = "tensorflow-xla";
-  bool old = !has_flash_hardware(row) || pl_row_denies_flash(row) || predates_torch_2(row) ||
+  bool old = !has_flash_hardware(row) || pl_row_denies_flash(row) || predates_torch_2(row) || is_old_container(row) ||
              pl_row_attends_eagerly(row) || (pl_row_mentions(row->framework, "Megatron") && predates_flash(row));
   if (old) habits.no_flash = true;
   habits.picks_masked = picks_masked(row);
