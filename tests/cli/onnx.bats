@@ -145,6 +145,7 @@ PYTHON
   "$PACELINE" program print --model "$FILES/nearest.onnx" --gbs 4 --level model | grep -q ' softplus('
   refused between "node 'larger' (Resize): dimension 3 gets 1.5 times as large: only whole numbers of the nearest are read"
   refused rounded "node 'larger' (Resize): dimension 3 gets 3 times as large: only whole numbers of the nearest are read"
+  refused halves "node 'larger' (Resize): dimension 3 gets 3 times as large: only whole numbers of the nearest are read"
   refused linear "node 'larger' (Resize): mode 'linear' is not read: only nearest is"
 }
 

@@ -85,7 +85,7 @@ for name, more in (("auto", {"auto_pad": "SAME_UPPER"}), ("huge", {"strides": [2
     onnx.save(model(graph([helper.make_node("ConvTranspose", ["x", "u"], ["y"], "larger", kernel_shape=[3, 3], **more)], [("x", FLOAT, ["batch", 4, 3, 3])],
                           [weight("u", 4, 4, 3, 3)], ("y", ["batch", 4, 6, 6]))), f"{folder}/{name}.onnx")
 for name, scale, more in (("nearest", 3, {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}), ("between", 1.5, {}), ("linear", 2, {"mode": "linear"}),
-                          ("rounded", 3, {"coordinate_transformation_mode": "asymmetric"})):
+                          ("rounded", 3, {"coordinate_transformation_mode": "asymmetric"}), ("halves", 3, {"nearest_mode": "floor"})):
     onnx.save(model(graph([helper.make_node("Conv", ["x", "a"], ["c"], "conv", kernel_shape=[2, 2]), helper.make_node("Resize", ["c", "", "scales"], ["l"], "larger", **more),
                            helper.make_node("PRelu", ["l", "slopes"], ["p"], "sloped"), helper.make_node("Elu", ["p"], ["e"], "elu"), helper.make_node("Softplus", ["e"], ["y"], "soft")],
                           [("x", FLOAT, ["batch", 3, 3, 4])], [numpy_helper.from_array(np.sin(np.arange(48, dtype=np.float32)).reshape(4, 3, 2, 2), "a"),

@@ -182,7 +182,9 @@ static bool repeats(const pl_onnx_op *op, double times) {
   if (strcmp(op->node->op, "Upsample") == 0) return true;
   if (strcmp(places, "asymmetric") == 0)
     return strcmp(nearest, "floor") == 0 || (strcmp(nearest, "round_prefer_floor") == 0 && times == 2);
-  return strcmp(places, "half_pixel") == 0 || strcmp(places, "pytorch_half_pixel") == 0;
+  /* (j + 1/2) / times - 1/2 of the j-th copy is between -1/2 and 1/2, and neither. */
+  bool rounds = strcmp(nearest, "round_prefer_floor") == 0 || strcmp(nearest, "round_prefer_ceil") == 0;
+  return rounds && (strcmp(places, "half_pixel") == 0 || strcmp(places, "pytorch_half_pixel") == 0);
 }
 
 /* Operands: x, scales; or x, regions, scales, sizes, of which one of the last two is there. */
@@ -200,6 +202,7 @@ pl_code pl_onnx_shape_resize(pl_onnx_op *op) {
     if (!(times >= 1 && times <= 1 << 20) || times != nearbyint(times) || (times > 1 && !repeats(op, times)))
       return pl_onnx_op_fail(op, "dimension %d gets %g times as large: only whole numbers of the nearest are read",
                              i + 1, times);
+    if (in * times > 0x1p53) return pl_onnx_op_fail(op, "its result has too many elements to count");
     op->out.dims[i] *= (int64_t)times;
   }
   return PL_OK;
