@@ -235,7 +235,7 @@ typedef struct pl_framework {
     int assign;                      /* default of the strategy's `assign`: recipe PL_ASSIGN_UNIFORM + assign */
     bool splits_sends;               /* default of --pipeline-sends */
     double send_wait_s;      /* a send and its receive hold up both hosts, which agree for so long before it moves; 0:
-                                neither      waits for the other */
+                                neither waits for the other */
     double pipeline_buffers; /* what a stage but the last keeps for its backward passes is there this many times pp,
                                 16-bit copies of fp32 weights included; 0: once per microbatch on its way */
   } pipeline;

@@ -32,8 +32,7 @@ static void add(pl_kernel_stepping *own, const char *name, int32_t a, int32_t b)
   pl_step_append(own, "add", 2, pair, name, &type, reason);
 }
 
-/* A number a token, its weight's gradient. */
-static void sum(pl_kernel_stepping *own, const char *name, int32_t value) {
+void pl_step_sum(pl_kernel_stepping *own, int32_t value, const char *name, const char *why) {
   if (value == PL_IR_NONE) return;
   const pl_ir_name hidden = pl_ir_name_of("h");
   const pl_ir_attribute over = pl_ir_names("over", 1, &hidden);
@@ -50,7 +49,7 @@ static void sum(pl_kernel_stepping *own, const char *name, int32_t value) {
                                .attributes = &over,
                                .output_names = &name,
                                .output_types = &type,
-                               .reason = reason,
+                               .reason = why,
                                .callee = PL_IR_NONE});
 }
 
@@ -78,5 +77,5 @@ void pl_step_expert_bias_backward(pl_kernel_stepping *own, int32_t index) {
   int32_t wide = cast(own, "dbias.wide", gradient, PL_IR_F32);
   sweep(own, "dbias.together", cast(own, "dbias.narrow", wide, element));
   sweep(own, "dbias.times.weight", wide);
-  sum(own, "dbias.weight", sweep(own, "dbias.times.bias", wide));
+  pl_step_sum(own, sweep(own, "dbias.times.bias", wide), "dbias.weight", reason); /* a number a token */
 }

@@ -117,28 +117,6 @@ static bool weighs_at_the_end(int form) {
   return form == PL_PERMUTATION_GATHERED || form == PL_PERMUTATION_INDEXED || form == PL_PERMUTATION_WEIGHTED;
 }
 
-/* Reads it once. */
-static void read_once(pl_kernel_stepping *own, const char *name, int32_t value) {
-  if (value == PL_IR_NONE) return;
-  const pl_ir_name hidden = pl_ir_name_of("h");
-  const pl_ir_attribute over = pl_ir_names("over", 1, &hidden);
-  const pl_ir_type *of = &own->function->values[value].type;
-  pl_ir_type type = pl_ir_type_without_dim(of, hidden);
-  for (int32_t axis = 0; axis < own->to->mesh.n_axes; axis++)
-    type.on[axis] = of->on[axis] >= 0 ? (int8_t)pl_ir_type_find(&type, of->dims[of->on[axis]].name) : of->on[axis];
-  pl_ir_op_add(own->to, own->function,
-               &(pl_ir_making){.row = pl_ir_row_of("sum"),
-                               .n_inputs = 1,
-                               .n_outputs = 1,
-                               .n_attributes = 1,
-                               .inputs = &value,
-                               .attributes = &over,
-                               .output_names = &name,
-                               .output_types = &type,
-                               .reason = PL_READ_TOKEN_STEPS,
-                               .callee = PL_IR_NONE});
-}
-
 /* As sums of it with itself, which partial sums have, too: each reads it and writes one as large. */
 static void move(pl_kernel_stepping *own, const char *name, int32_t value, int64_t passes) {
   for (; passes > 1 && value != PL_IR_NONE; passes -= 2) {
@@ -146,7 +124,7 @@ static void move(pl_kernel_stepping *own, const char *name, int32_t value, int64
     const pl_ir_type type = own->function->values[value].type;
     value = pl_step_append(own, "add", 2, pair, name, &type, PL_READ_TOKEN_STEPS);
   }
-  if (passes > 0) read_once(own, name, value);
+  if (passes > 0) pl_step_sum(own, value, name, PL_READ_TOKEN_STEPS);
 }
 
 /* Of a pass backward, what is no forward value made again. */
@@ -210,7 +188,7 @@ static bool read_answers(pl_kernel_stepping *own) {
   for (int32_t i = 0; type != NULL && i < f->n_ops; i++) {
     const pl_ir_op *op = &f->ops[i];
     if (!pl_ir_op_is(op, "kept") || !pl_read_is_of_experts(&f->values[op->first_output].type)) continue;
-    read_once(own, "danswers", pl_step_kept_part(own, op, "answers", type));
+    pl_step_sum(own, pl_step_kept_part(own, op, "answers", type), "danswers", PL_READ_TOKEN_STEPS);
     return true;
   }
   return false;

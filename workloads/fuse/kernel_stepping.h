@@ -99,6 +99,9 @@ void pl_step_cast_again(pl_kernel_stepping *own, int32_t index);
 void pl_step_measure_loss(pl_kernel_stepping *own, int32_t index);
 void pl_step_divide_loss(pl_kernel_stepping *own);
 
+/* Reads a value once: its sum over the hidden dimension. kernel_bias.c */
+void pl_step_sum(pl_kernel_stepping *own, int32_t value, const char *name, const char *why);
+
 /* Behind an op that is written, what it is more in a graph. kernel_graph.c */
 void pl_step_graph(pl_kernel_stepping *own, int32_t index);
 /* So many kernels more, which move so many bytes together for an element of `value`. */
