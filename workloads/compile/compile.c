@@ -338,16 +338,28 @@ static void expect_as_many(pl_compilation *state, const bool *is_unrolled) {
   pl_origins_expect(state->options->origins, (n_classes - 1) / n_unrolled);
 }
 
-pl_code pl_compile(const pl_cluster *cluster, const pl_program *program, const pl_communication_plan *plan,
-                   const pl_compile_options *options, pl_arena *arena, pl_compiled *compiled, pl_error *error) {
-  *compiled = (pl_compiled){.transfer_bytes = NULL};
-  bool waits = pl_framework_or_ideal(program->job->framework)->pipeline.send_wait_s > 0;
-  if (waits && program->strategy->vpp > 1)
+/* Who sends and who receives must come to it in the same order on either side. */
+static pl_code check_waits(const pl_strategy *strategy, pl_error *error) {
+  if (strategy->vpp > 1)
     return pl_fail(
         error, PL_UNSUPPORTED,
         "vpp=%d: with the framework's send_wait the last stage would wait for the first and the first for the "
         "last; use vpp=1, or a framework without",
-        program->strategy->vpp);
+        strategy->vpp);
+  if (pl_strategy_splits_backward(strategy))
+    return pl_fail(
+        error, PL_UNSUPPORTED,
+        "schedule=%s: with the framework's send_wait neighbours would wait for each other, one for a gradient "
+        "and one for what the next forward pass computes on; use 1f1b or gpipe, or a framework without",
+        pl_schedule_name(strategy->schedule));
+  return PL_OK;
+}
+
+pl_code pl_compile(const pl_cluster *cluster, const pl_program *program, const pl_communication_plan *plan,
+                   const pl_compile_options *options, pl_arena *arena, pl_compiled *compiled, pl_error *error) {
+  *compiled = (pl_compiled){.transfer_bytes = NULL};
+  bool waits = pl_framework_or_ideal(program->job->framework)->pipeline.send_wait_s > 0;
+  if (waits) PL_TRY(check_waits(program->strategy, error));
   pl_compilation state = {
       .cluster = cluster, .program = program, .plan = plan, .options = options, .arena = arena, .error = error};
   state.prices = PL_TAKE(arena, const pl_block_prices *, cluster->n_profiles);
