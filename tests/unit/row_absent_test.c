@@ -117,6 +117,8 @@ static void watched_memory(void **state) {
   assert_int_equal(express("PyTorch DDP", ",", "none", "memory of nvidia-smi")->habits.memory_figure, PL_MEMORY_DEVICE);
   assert_int_not_equal(express("PyTorch DDP", ",", "none", "nvidia-smi topo in report")->habits.memory_figure,
                        PL_MEMORY_DEVICE);
+  assert_int_not_equal(express("PyTorch DDP", ",", "none", "links from nvidia-smi topo -m")->habits.memory_figure,
+                       PL_MEMORY_DEVICE);
 }
 
 int main(void) {

@@ -65,6 +65,8 @@ static void losses(void **state) {
               {"Hugging Face Trainer (PyTorch DDP, compile)", true},
               {"llm.c", true},
               {"nanoGPT (PyTorch 2.0 DDP, no compile)", false},
+              {"nanoGPT (PyTorch 2.0 DDP, not compiled)", false},
+              {"nanoGPT (PyTorch 2.0 DDP, compile=False)", false},
               {"Hugging Face Trainer (PyTorch DDP)", false},
               {"PyTorch 2.5 DDP (compile)", false},
               {"Hugging Face GPT-2, DeepSpeed ZeRO-2", true},

@@ -1,5 +1,6 @@
 /* What frameworks do where a row does not say (see validation/rows/row.h). First match wins. */
 #include <ctype.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -184,11 +185,19 @@ static bool is_watched(const pl_measured_row *row) {
   return pl_row_mentions(row->source, "FlagOpen/FlagPerf");
 }
 
-/* "memory of nvidia-smi", not "nvidia-smi topo". */
+/* "memory of nvidia-smi", not "nvidia-smi topo in report" nor "from nvidia-smi topo -m". */
 static bool says_watched(const pl_measured_row *row) {
-  static const char *const words[] = {"of nvidia-smi",     "by nvidia-smi", "from nvidia-smi",
-                                      "nvidia-smi memory", "memory.used",   NULL};
-  return pl_row_says_one_of(row, words);
+  static const char *const words[] = {"of nvidia-smi", "by nvidia-smi", "from nvidia-smi", "nvidia-smi memory"};
+  static const char *const others[] = {" topo", " nvlink", " -q", " -L"};
+  const char *const texts[] = {row->framework, row->notes};
+  for (size_t i = 0; i < 2 * sizeof words / sizeof words[0]; i++) {
+    const char *word = words[i / 2], *at = strcasestr(texts[i % 2], word);
+    bool other = false;
+    for (size_t k = 0; at != NULL && k < sizeof others / sizeof others[0]; k++)
+      other = other || strncasecmp(at + strlen(word), others[k], strlen(others[k])) == 0;
+    if (at != NULL && !other) return true;
+  }
+  return pl_row_mentions(row->framework, "memory.used") || pl_row_mentions(row->notes, "memory.used");
 }
 
 /* MosaicML's tables of 2023: the repository before llm-foundry, and those with 16-bit reductions ("PURE"). */
@@ -269,6 +278,19 @@ pl_row_habits pl_row_habits_of(const pl_measured_row *row) {
   return habits;
 }
 
+/* "not compiled", but not the loss alone. */
+static bool denies_compilation(const char *framework) {
+  static const char *const words[] = {"eager",          "no compile", "without compile", "uncompiled", "compile=false",
+                                      "compile: false", NULL};
+  static const char loss[] = "loss ", whole[] = "not compiled";
+  for (size_t i = 0; words[i] != NULL; i++)
+    if (pl_row_mentions(framework, words[i])) return true;
+  for (const char *at = framework; (at = strcasestr(at, whole)) != NULL; at++)
+    if (at - framework < (ptrdiff_t)strlen(loss) || strncasecmp(at - strlen(loss), loss, strlen(loss)) != 0)
+      return true;
+  return false;
+}
+
 /* Only for profiles of PyTorch's own ops: others fuse by hand. Compiled: norms, rotary, gated activations and additions
  * are one kernel each with their neighbours, and the host launches few. Eager: none of that, and the host as in
  * torch-fsdp.json. */
@@ -277,8 +299,7 @@ static void choose_compilation(const pl_measured_row *row, pl_framework *framewo
   bool is_native = false;
   for (size_t i = 0; i < sizeof native / sizeof native[0]; i++)
     is_native = is_native || strcmp(framework->name, native[i]) == 0;
-  bool eager = pl_row_mentions(row->framework, "eager") || pl_row_mentions(row->framework, "no compile") ||
-               pl_row_mentions(row->framework, "without compile");
+  bool eager = denies_compilation(row->framework);
   if (!is_native || (!eager && !pl_row_mentions(row->framework, "compile"))) return;
   framework->kernels.fuses_activation = framework->kernels.fuses_residual = framework->kernels.fuses_rotary =
       framework->kernels.fuses_norm = !eager;
