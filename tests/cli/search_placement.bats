@@ -37,16 +37,11 @@ PY
 
 # An order says how a placement is written down: the second of the same devices is no other strategy.
 @test "placement: devices that two orders write differently are simulated once" {
-  for orders in tdp tdp,tpd; do
-    "$PACELINE" search "${job[@]}" --method placement --order $orders --budget 200 --quiet -o "$BATS_TEST_TMPDIR/$orders.h5"
-    "$PACELINE" show "$BATS_TEST_TMPDIR/$orders.h5" --csv --where true --columns iter_time_s,peak_mem_bytes,strategy >"$BATS_TEST_TMPDIR/$orders.csv"
-    [ "$(wc -l <"$BATS_TEST_TMPDIR/$orders.csv")" -eq 201 ]
-  done
-  diff "$BATS_TEST_TMPDIR/tdp.csv" "$BATS_TEST_TMPDIR/tdp,tpd.csv"
-  # alone, the other order has the same devices for the same time
-  "$PACELINE" search "${job[@]}" --method placement --order tpd --budget 200 --json >"$BATS_TEST_TMPDIR/tpd.json"
-  best=$("$PACELINE" show "$BATS_TEST_TMPDIR/tdp.h5" --json --top 1 --columns iter_time_s | jq .rows[0].iter_time_s)
-  [ "$(jq ".top[0].iter_time_s" "$BATS_TEST_TMPDIR/tpd.json")" = "$best" ]
+  "$PACELINE" search "${job[@]}" --method placement --order tdp,tpd --budget 200 --quiet -o "$out"
+  "$PACELINE" show "$out" --csv --where true --columns strategy | sed 1d >"$BATS_TEST_TMPDIR/both"
+  [ "$(wc -l <"$BATS_TEST_TMPDIR/both")" -eq 200 ]
+  [ "$(grep -c 'order=tdp.*placement=' "$BATS_TEST_TMPDIR/both")" -ge 50 ]
+  ! grep -q 'order=tpd.*placement=' "$BATS_TEST_TMPDIR/both"
 }
 
 @test "placement: without a limit not worse than every candidate in its order" {
