@@ -113,7 +113,7 @@ S
   time_of() { "$PACELINE" simulate "$@" --json | jq .iter_time_s; }
   # Megatron Core's own kernels, grouped products of experts
   "$PACELINE" launch "${job[@]}" --framework megatron-core --as megatron -o "$dir/steps.sh" >/dev/null
-  [[ $(<"$dir/steps.sh") == *"--moe-grouped-gemm"* && $(<"$dir/steps.sh") != *"--moe-permute-fusion"* ]]
+  [[ $(grep -c -- '--moe-grouped-gemm' "$dir/steps.sh") == 1 && $(<"$dir/steps.sh") != *"--moe-permute-fusion"* ]]
   local steps fused alone
   steps=$(time_of --from "$dir/steps.sh" --platform dgx-h100:1)
   [ "$steps" = "$(time_of "${job[@]}" --framework megatron-core)" ]

@@ -51,7 +51,6 @@ static void put_experts(FILE *out, const pl_launched *l) {
   if (m->moe.shared_ffn > 0) put(out, "moe-shared-expert-intermediate-size", m->moe.shared_ffn);
   put_expert_layers(out, m);
   if (m->moe.capacity_factor != 1) fprintf(out, "    --moe-expert-capacity-factor %g\n", m->moe.capacity_factor);
-  fprintf(out, "    --moe-grouped-gemm\n");
   put_dispatcher(out, pl_framework_or_ideal(l->job->framework));
 }
 
