@@ -439,6 +439,17 @@ assert slow['ratio_to_base'] == slow['iter_time_s'] / out['iter_time_s']
 assert len({out['platform_digest'], slow['platform_digest'], double['platform_digest']}) == 3"
 }
 
+@test "--vary: a dp that is left out takes the devices of every variation" {
+  left_out=pp=4,tmp=1,mbs=1
+  run -0 "$PACELINE" simulate --platform "$platform" --model "$model" --gbs 32 --strategy $left_out --vary nodes=2,4 --json
+  printf '%s' "$output" >"$dir/out"
+  python "
+out = json.load(open(dir + '/out'))
+assert out['dp'] == 4, out['dp']
+two, four = out['variations']
+assert two['iter_time_s'] > four['iter_time_s'] == out['iter_time_s'], (two, four)"
+}
+
 @test "--vary: what cannot be varied is one message" {
   local job=(--platform "$platform" --model "$model" --gbs 32 --strategy "$strategy")
   refuses "no link of the kind 'nvlink'; its kinds are: pcie, cpu, nic, fabric" "${job[@]}" --vary link:nvlink.bandwidth=x2

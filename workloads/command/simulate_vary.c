@@ -15,6 +15,7 @@ static pl_code run_point(pl_job_session *session, pl_job_options *options, const
   pl_strategy strategy = *given;
   pl_simulate_report report;
   PL_TRY(pl_job_options_complete(options, &session->model, cluster, error));
+  PL_TRY(pl_strategy_spread(&strategy, cluster->n_devices, error)); /* as on a platform written that way */
   PL_TRY(pl_strategy_check(&strategy, &session->model, &options->job, cluster->n_devices, error));
   PL_TRY(pl_assign(&strategy, &session->model, &options->job, cluster, &options->simulate, &session->arena, error));
   PL_TRY(pl_simulate(cluster, &session->model, &options->job, &strategy, &options->simulate, &session->arena, &report,
