@@ -221,6 +221,7 @@ program_job=(--platform dgx-h100:1 --model llama-3.1-8b --gbs 16 --seq 2048)
 @test "suggested runs are strategies that can be simulated" {
   run -0 --separate-stderr "$PACELINE" calibrate --suggest 2 "${job[@]}"
   [ "$(grep -c '^run [12]: --strategy pp=' <<<"$output")" = 2 ]
+  [[ $output == *$'\n'"type          fp16, assumed: "*$'\n'"sequence      1024 tokens, assumed: "* ]] # what was left open is said, as by search
   strategy=$(sed -n 's/^run 1: --strategy //p' <<<"$output")
   "$PACELINE" simulate "${job[@]}" --strategy "$strategy" >/dev/null
 }
@@ -345,6 +346,16 @@ END
   cat "$BATS_TEST_TMPDIR"/{t4,v100}.out | python3 -c 'import csv, sys
 times = [r["predicted_s"] for r in csv.DictReader(sys.stdin) if r["predicted_s"] != "predicted_s"]
 assert len(times) == 2 and times[0] == times[1] != "", times'
+}
+
+@test "software that is not known is said, once, with what it is predicted as" {
+  { head -1 $TABLE && sed -n '5p;20p' $TABLE; } | sed 's/,Megatron-DeepSpeed (AMP)[^,]*,/,SomeStack,/' >"$BATS_TEST_TMPDIR/unknown.csv"
+  grep -q SomeStack "$BATS_TEST_TMPDIR/unknown.csv"
+  run -0 "$PACELINE" calibrate --runs "$BATS_TEST_TMPDIR/unknown.csv"
+  [ "$(grep -c "^note: the software of line 2, 'SomeStack', is none that is known, and is predicted as [a-z-]*; --framework NAME says which$" <<<"$output")" = 1 ]
+  [ "$(grep -c 'none that is known' <<<"$output")" = 1 ]
+  run -0 "$PACELINE" calibrate --runs "$BATS_TEST_TMPDIR/unknown.csv" --framework megatron-core
+  [[ $output != *"none that is known"* ]]
 }
 
 @test "runs that take a fifth longer: the site predicts strategies that were not run a fifth longer" {

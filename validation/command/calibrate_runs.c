@@ -266,6 +266,21 @@ static void print_other_gpu(const pl_case *c) {
            c->device.name);
 }
 
+/* Software that no rule knows, said at the first row that names it. */
+static void print_software(const session *own, uint32_t i) {
+  const pl_case *c = &own->cases.cases[i];
+  if (c->habits.is_named || pl_row_framework_is_known(c->row)) return;
+  for (uint32_t k = 0; k < i; k++)
+    if (strcmp(own->cases.cases[k].row->framework, c->row->framework) == 0) return;
+  if (c->row->framework[0] == '\0')
+    printf("note: line %u names no software, and is predicted as %s; --framework NAME says which\n", c->row->line,
+           c->habits.framework);
+  else
+    printf("note: the software of line %u, '%s', is none that is known, and is predicted as %s; --framework NAME says "
+           "which\n",
+           c->row->line, c->row->framework, c->habits.framework);
+}
+
 static void print_run(const session *own, uint32_t i) {
   const pl_case *c = &own->cases.cases[i];
   char interval[PL_INTERVAL_TEXT_BYTES], measured[PL_UNIT_TEXT_BYTES], first[PL_UNIT_TEXT_BYTES],
@@ -292,6 +307,7 @@ static void print_run(const session *own, uint32_t i) {
     printf("note: line %u is %.0f times as %s as without the site: is it the time of one step, in seconds?\n",
            c->row->line, fmax(apart, 1 / apart), apart > 1 ? "short" : "long");
   print_other_gpu(c);
+  print_software(own, i);
 }
 
 /* What acts on a GPU, in software and precision that are not the site's. */

@@ -159,7 +159,10 @@ static pl_code print(session *own, const uint32_t *chosen, const double *varianc
   else
     printf("written to %s: put in what they took, in seconds, and their peaks, in GiB (or leave them empty), then:\n",
            own->options->output);
-  return print_next(own);
+  PL_TRY(print_next(own));
+  pl_job_origin_print(stdout, 14, &own->base.model, &own->job.job, &own->job.origin,
+                      pl_job_narrow_share(&own->base.model, &own->job.job));
+  return PL_OK;
 }
 
 /* ---- the table ---- */

@@ -63,8 +63,8 @@ static const struct argp_option option_table[] = {
      "each row's column says)",
      0},
     {"allocator", KEY_ALLOCATOR, "KIND", 0,
-     "how memory beyond the tensors is found, for every row: exact or caching (as of paceline simulate; default: as "
-     "each row's framework has it)",
+     "how memory beyond the tensors is found, for every row: exact, caching or expandable (as of paceline simulate; "
+     "default: as each row's framework has it)",
      0},
     {"collective-profile", KEY_COLLECTIVE_PROFILE, "FILE", 0,
      "what collectives cost beyond the wires: a file, or ideal (default: Paceline's)", 0},
@@ -105,7 +105,7 @@ static void choose_allocator(validate_options *options, const char *value) {
   options->allocator = (pl_allocator_form)found;
   options->run.allocator = &options->allocator;
   if (found < 0)
-    pl_fail(&options->error, PL_BAD_INPUT, "--allocator: '%s' is none of %s", value,
+    pl_fail(&options->error, PL_BAD_INPUT, "--allocator: '%s' is unknown; choose one of %s", value,
             pl_words_list(pl_allocator_names, list, sizeof list));
 }
 
