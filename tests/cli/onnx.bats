@@ -137,6 +137,13 @@ PYTHON
   refused huge "node 'larger' (ConvTranspose): pads or output_padding are out of range"
 }
 
+@test "scales and shifts of two norms of groups that a file has once, and copies, are weights of their own" {
+  run "$PACELINE" model show "$FILES/grouped.onnx"
+  [ "$status" -eq 0 ] && [[ $output == *"parameters 48"* ]] || { echo "$output"; return 1; } # 2 (16 + 4 + 4)
+  run "$PACELINE" verify --model "$FILES/grouped.onnx" --gbs 8 --strategy pp=1,dp=2,tmp=1,mbs=2
+  [ "$status" -eq 0 ] && [[ $output == *"equal: "*"at most 1e-10"* ]] || { echo "$output"; return 1; }
+}
+
 @test "pictures made larger by their nearest points, whole numbers of times; slopes that are trained" {
   for strategy in pp=1,dp=4,tmp=1,mbs=1 pp=1,dp=2,tmp=2,mbs=2; do
     run "$PACELINE" verify --model "$FILES/nearest.onnx" --gbs 8 --strategy $strategy

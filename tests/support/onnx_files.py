@@ -81,6 +81,19 @@ onnx.save(model(graph([helper.make_node("Conv", ["x", "a"], ["c"], "conv", kerne
                       [("x", FLOAT, ["batch", 3, 6, 6])], [numpy_helper.from_array(np.sin(np.arange(108, dtype=np.float32)).reshape(4, 3, 3, 3), "a"), weight("s", 4), weight("t", 4),
                                                            numpy_helper.from_array(np.cos(np.arange(144, dtype=np.float32)).reshape(4, 4, 3, 3), "u")],
                       ("y", ["batch", 4, 6, 6])), opset=14), f"{folder}/larger.onnx")
+# two norms of groups whose scales and shifts were equal: the second has copies of the first's, each [c, 1, 1]
+nodes = []
+for i, (of, ones, zeros) in enumerate((("x", "s", "t"), ("y0", "s2", "t2"))):
+    nodes += [helper.make_node("Conv", [of, f"a{i}"], [f"c{i}"], f"conv{i}", kernel_shape=[1, 1]), helper.make_node("Reshape", [f"c{i}", "parts"], [f"r{i}"], f"parts{i}"),
+              *[helper.make_node("Constant", [], [f"{name}{i}"], f"{name}{i}", value=numpy_helper.from_array(np.full(2, number, dtype=np.float32))) for name, number in (("one", 1), ("zero", 0))],
+              helper.make_node("InstanceNormalization", [f"r{i}", f"one{i}", f"zero{i}"], [f"n{i}"], f"groups{i}"), helper.make_node("Shape", [f"c{i}"], [f"z{i}"], f"shape{i}"),
+              helper.make_node("Reshape", [f"n{i}", f"z{i}"], [f"b{i}"], f"back{i}"), helper.make_node("Mul", [f"b{i}", ones], [f"m{i}"], f"scale{i}"),
+              helper.make_node("Add", [f"m{i}", zeros], [f"y{i}"], f"shift{i}")]
+copies = [helper.make_node("Identity", ["s"], ["s2"], "copy_s"), helper.make_node("Identity", ["t"], ["t2"], "copy_t")]
+onnx.save(model(graph(copies + nodes, [("x", FLOAT, ["batch", 4, 3, 3])],
+                      [numpy_helper.from_array(np.sin(np.arange(16, dtype=np.float32) + i).reshape(4, 4, 1, 1), f"a{i}") for i in range(2)]
+                      + [weight("s", 4, 1, 1), weight("t", 4, 1, 1), numpy_helper.from_array(np.array([0, 2, -1]), "parts")],
+                      ("y1", ["batch", 4, 3, 3])), opset=13), f"{folder}/grouped.onnx")
 for name, more in (("auto", {"auto_pad": "SAME_UPPER"}), ("huge", {"strides": [2, 2], "output_padding": [2, 2]})):
     onnx.save(model(graph([helper.make_node("ConvTranspose", ["x", "u"], ["y"], "larger", kernel_shape=[3, 3], **more)], [("x", FLOAT, ["batch", 4, 3, 3])],
                           [weight("u", 4, 4, 3, 3)], ("y", ["batch", 4, 6, 6]))), f"{folder}/{name}.onnx")

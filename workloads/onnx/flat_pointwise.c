@@ -166,10 +166,18 @@ static pl_code write_prelu(pl_flat *own, pl_step *step) {
   return PL_OK;
 }
 
+/* Along one dimension: [c], or [c, 1, 1], as the scales of a norm of groups are written. */
+static bool is_vector(const pl_onnx_abstract *shape) {
+  int32_t n_long = 0;
+  for (int32_t i = 0; i < shape->rank; i++)
+    n_long += shape->dims[i] != 1;
+  return shape->rank == 1 || n_long == 1;
+}
+
 /* Vectors that are equal (all ones, all zeros) an exporter writes once and copies: each is a weight of its own. */
 static bool is_copied(const pl_flat *own, const pl_step *step) {
   return strcmp(step->node->op, "Identity") == 0 && pl_flat_shape(own, step->out)->weight != NULL &&
-         pl_flat_shape(own, step->out)->rank == 1 && pl_flat_is_weight(own, step->in[0]);
+         is_vector(pl_flat_shape(own, step->out)) && pl_flat_is_weight(own, step->in[0]);
 }
 
 static pl_code relate_identity(pl_flat *own, pl_step *step) {
