@@ -97,6 +97,50 @@ static void experts(void **state) {
   assert_null(express("Hugging Face (transformers 5.0)", "8,2", "none", "")->reason);
 }
 
+/* That a model has experts may stand in models.csv alone. */
+static void experts_by_name(void **state) {
+  (void)state;
+  static const struct {
+    const char *model, *framework, *notes, *says;
+  } rows[] = {{"Mixtral 8x7B", "Megatron-Core", "capacity factor 1.25", "capacity"},
+              {"Mixtral 8x7B", "Hugging Face Trainer, DeepSpeed ZeRO-3", "", "one after another"},
+              {"Mixtral 8x7B", "Megatron-Core", "", NULL},
+              {"GPT-2", "Megatron-Core", "capacity factor 1.25", NULL}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    char text[512];
+    snprintf(text, sizeof text,
+             "model,n_layers,hidden,n_heads,seq_len,gpu,n_gpus,framework,tp,pp,dp,mbs,gbs,step_time_s,notes\n"
+             "%s,32,4096,32,4096,H100,8,\"%s\",1,1,8,1,64,1,%s\n",
+             rows[i].model, rows[i].framework, rows[i].notes);
+    const pl_case *c = express_table(text).cases;
+    if ((rows[i].says == NULL) != (c->reason == NULL) || (c->reason != NULL && strstr(c->reason, rows[i].says) == NULL))
+      fail_msg("%s, %s: %s", rows[i].model, rows[i].notes, c->reason != NULL ? c->reason : "expressed");
+  }
+}
+
+/* Only where nodes are connected, and not where `interconnect` says what is used. */
+static void infiniband_denied(void **state) {
+  (void)state;
+  static const struct {
+    int n_gpus;
+    const char *interconnect, *says;
+  } rows[] = {{16, "InfiniBand HDR", "'NCCL_IB_DISABLE=1': what is used instead"},
+              {16, "", "'NCCL_IB_DISABLE=1': what is used instead"},
+              {16, "25 Gb/s Ethernet per node", NULL},
+              {8, "InfiniBand HDR", NULL}};
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    char text[512];
+    snprintf(
+        text, sizeof text,
+        "model,n_layers,hidden,n_heads,seq_len,gpu,n_gpus,interconnect,framework,tp,pp,dp,mbs,gbs,step_time_s,notes\n"
+        "GPT-2,12,768,12,1024,A100-80GB,%d,%s,Megatron-Core,1,1,%d,1,64,1,NCCL_IB_DISABLE=1\n",
+        rows[i].n_gpus, rows[i].interconnect, rows[i].n_gpus);
+    const pl_case *c = express_table(text).cases;
+    if ((rows[i].says == NULL) != (c->reason == NULL) || (c->reason != NULL && strstr(c->reason, rows[i].says) == NULL))
+      fail_msg("%d, %s: %s", rows[i].n_gpus, rows[i].interconnect, c->reason != NULL ? c->reason : "expressed");
+  }
+}
+
 /* Rows that differ in the optimizer alone, which is in the notes. */
 static void configurations(void **state) {
   (void)state;
@@ -126,6 +170,8 @@ int main(void) {
                                      cmocka_unit_test_setup_teardown(optimizers, set_up, tear_down),
                                      cmocka_unit_test_setup_teardown(exchanges, set_up, tear_down),
                                      cmocka_unit_test_setup_teardown(experts, set_up, tear_down),
+                                     cmocka_unit_test_setup_teardown(experts_by_name, set_up, tear_down),
+                                     cmocka_unit_test_setup_teardown(infiniband_denied, set_up, tear_down),
                                      cmocka_unit_test_setup_teardown(configurations, set_up, tear_down),
                                      cmocka_unit_test_setup_teardown(watched_memory, set_up, tear_down)};
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,6 +41,7 @@ static uint64_t configuration(const pl_measured_row *row) {
   if (row->defect != NULL) pl_digest_text(&digest, row->defect);
   pl_error absent = PL_ERROR_INIT; /* an optimizer that only the notes name is none of those beside it */
   if (pl_row_check_absent(row, &absent) != PL_OK) pl_digest_text(&digest, absent.message);
+  if (pl_row_mentions(row->notes, "NCCL_IB_DISABLE=1")) pl_digest_text(&digest, "sockets");
   return digest.value;
 }
 
@@ -197,6 +198,7 @@ static pl_code express(pl_case *c, const pl_csv *known, const pl_case_options *o
   if (strcmp(c->habits.framework, "nemo") == 0) c->habits.vpp = pl_row_recipe_vpp(row, known);
   PL_TRY(pl_row_model(row, &c->habits, known, arena, model, error));
   c->model = model;
+  PL_TRY(pl_row_check_experts(row, model->moe.n_experts, error)); /* which only models.csv or a file may say */
   PL_TRY(pl_row_job(row, &c->habits, &c->framework, &c->job, error));
   c->job.op_profile = options->op_profile;
   PL_TRY(pl_row_strategy(row, &c->habits, model, &c->job, arena, &c->strategy, error));

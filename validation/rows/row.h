@@ -68,6 +68,8 @@ pl_code pl_row_check_counts(const pl_measured_row *row, const pl_row_habits *hab
  * capacity or in a loop, where `framework` or `notes` name them and do not deny it ("no CPU offload", "cpu_offload:
  * false", "Adam instead of Muon"): PL_UNSUPPORTED. */
 pl_code pl_row_check_absent(const pl_measured_row *row, pl_error *error);
+/* Of these what is of experts, of which the row, models.csv or the model's file counts so many. */
+pl_code pl_row_check_experts(const pl_measured_row *row, int64_t n_experts, pl_error *error);
 
 /* ---- words (row_words.c) ---- */
 

@@ -151,23 +151,28 @@ static pl_code check_adapters(const pl_measured_row *row, pl_error *error) {
 }
 
 /* Experts' batches filled up to a capacity, or cut. */
-static pl_code check_capacity(const pl_measured_row *row, pl_error *error) {
+static pl_code check_capacity(const pl_measured_row *row, int64_t n_experts, pl_error *error) {
   static const char *const words[] = {"capacity=", "capacity factor", "capacity_factor", NULL};
-  if (row->n_experts <= 1 || !says_one_of(row, words)) return PL_OK;
+  if (n_experts <= 1 || !says_one_of(row, words)) return PL_OK;
   return pl_fail(error, PL_UNSUPPORTED, "a capacity of experts: their batches are what routing sends, uncut");
 }
 
 /* Hugging Face's models of before transformers 5 go through their experts in a loop of Python, some kernels each, and
  * choose grouped products only where told (modelscope/ms-swift@3602360a5623, Megatron-SWIFT/Quick-start.md: 91.2 s a
  * step in place of 9.6). */
-static pl_code check_experts(const pl_measured_row *row, pl_error *error) {
+static pl_code check_loop(const pl_measured_row *row, int64_t n_experts, pl_error *error) {
   static const char *const loops[] = {"experts one after another", "experts_impl=eager", NULL};
   static const char *const grouped[] = {"grouped_mm",   "grouped mm",       "grouped_gemm", "grouped gemm",
                                         "grouped-gemm", "grouped products", "grouped MLP",  NULL};
   bool is_old = pl_row_mentions(row->framework, "Hugging Face") && pl_row_transformers(row) < 5000;
-  if (row->n_experts <= 1 || (!is_old && !says_one_of(row, loops)) || says_one_of(row, grouped)) return PL_OK;
+  if (n_experts <= 1 || (!is_old && !says_one_of(row, loops)) || says_one_of(row, grouped)) return PL_OK;
   return pl_fail(error, PL_UNSUPPORTED,
                  "experts one after another, as Hugging Face's: they are grouped products here ('grouped_mm' says so)");
+}
+
+pl_code pl_row_check_experts(const pl_measured_row *row, int64_t n_experts, pl_error *error) {
+  PL_TRY(check_capacity(row, n_experts, error));
+  return check_loop(row, n_experts, error);
 }
 
 pl_code pl_row_check_absent(const pl_measured_row *row, pl_error *error) {
@@ -175,6 +180,5 @@ pl_code pl_row_check_absent(const pl_measured_row *row, pl_error *error) {
   PL_TRY(check_optimizer(row, error));
   PL_TRY(check_compression(row, error));
   PL_TRY(check_adapters(row, error));
-  PL_TRY(check_capacity(row, error));
-  return check_experts(row, error);
+  return pl_row_check_experts(row, row->n_experts, error);
 }

@@ -209,9 +209,11 @@ static pl_code find_machine(const pl_measured_row *row, pl_platform_plan *plan, 
     if (plan->parts[0].kind == NULL)
       return pl_fail(error, PL_UNSUPPORTED, "machine: no '%s' among the machines of platform make", machines[i].kind);
     if (row->n_gpus > 1 && is_geforce(plan->device))
-      return pl_fail(error, PL_UNSUPPORTED,
-                     "machine: %s do not reach each other's memory, and no machine exchanges through the host's",
-                     plan->device);
+      return pl_fail(
+          error, PL_UNSUPPORTED,
+          "machine: %s do not reach each other's memory, and none of platform make exchanges through the host's; "
+          "the column `platform` may name a file of yours",
+          plan->device);
     if (row->n_gpus > 1 && strcmp(plan->parts[0].kind->name, "pcie4-server") == 0 && is_bridged(row->interconnect))
       return pl_fail(error, PL_UNSUPPORTED, "machine: cards with NVLink bridges are not among those of platform make");
     if (plan->device != NULL && pl_device_speed(plan->device) == NULL)
@@ -295,7 +297,7 @@ static pl_code take_rate(const pl_measured_row *row, const pl_node_kind *kind, u
   if (is_rack) rate.node_GBps *= (double)n_gpus / TRAY_GPUS;
   /* Beside InfiniBand that is not used: the machine's NICs say nothing of it. */
   if (is_socket && rate.node_GBps == 0 && rate.each_GBps == 0 && pl_row_names_ethernet(row->interconnect))
-    return pl_fail(error, PL_UNSUPPORTED, "not stated: the rate of an Ethernet ('25 Gb/s Ethernet per node')");
+    return pl_fail(error, PL_UNSUPPORTED, "not stated: the rate of an Ethernet, as in '25 Gb/s Ethernet per node'");
   bool is_own = rate.each_GBps == kind->nic_GBps || rate.each_GBps == kind->n_nics * kind->nic_GBps;
   bool is_ports = rate.is_port && rate.each_GBps <= 2 * kind->nic_GBps; /* more is a node's */
   if (rate.each_GBps > 0 && !is_own && !is_ports)
@@ -335,6 +337,11 @@ pl_code pl_row_cluster(const pl_measured_row *row, pl_platform_plan *plan, char 
   uint32_t n_gpus = plan->gpus_per_node > 0 ? plan->gpus_per_node : kind->n_gpus;
   bool is_networked = plan->parts[0].n_nodes > 1 && kind->n_nics > 0;
   bool is_socket = is_networked && pl_row_runs_over_sockets(row->interconnect);
+  static const char *const denies_ib[] = {"NCCL_IB_DISABLE=1", NULL};
+  if (is_networked && !is_socket && pl_row_says_one_of(row, denies_ib))
+    return pl_fail(error, PL_UNSUPPORTED,
+                   "notes: 'NCCL_IB_DISABLE=1': what is used instead goes into `interconnect`, as in '25 Gb/s Ethernet "
+                   "per node'");
   if (is_networked) PL_TRY(take_rate(row, kind, n_gpus, is_socket, plan, error));
   if (is_networked) PL_TRY(take_delay(row, is_socket, plan, error));
   if (is_socket) {
