@@ -87,6 +87,9 @@ EOF
   }
   [ "$(of_sweep)" = "$(of_sweep --allocator exact)" ]
   [ "$(of_sweep)" != "$(of_sweep --allocator caching)" ]
+  run "$PACELINE" simulate "${job[@]}" --strategy "$large" --as-program --allocator caching
+  [ "$status" -eq 2 ]
+  [[ "$output" == "paceline simulate: --allocator caching: of "*" tensors are counted, no allocator is replayed"* ]]
   run "$PACELINE" simulate "${job[@]}" --strategy "$large" --allocator buddy
   [ "$status" -eq 2 ]
   [[ "$output" == *"--allocator: 'buddy' is unknown; choose one of exact, caching, expandable"* ]]

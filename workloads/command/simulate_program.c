@@ -60,6 +60,10 @@ pl_code pl_program_options_check(const pl_job_options *options, const char *what
                    "%s has the framework's buckets (\"bucket_bytes\" of a profile) and sends what its program says; "
                    "leave out --bucket-bytes and --pipeline-sends",
                    what);
+  if (options->allocator > (int)PL_ALLOCATOR_EXACT)
+    return pl_fail(error, PL_UNSUPPORTED,
+                   "--allocator %s: of %s tensors are counted, no allocator is replayed; leave it out, or say exact",
+                   pl_allocator_names[options->allocator], what);
   if (options->simulate.streams != PL_STREAMS_IN_ORDER)
     return pl_fail(error, PL_UNSUPPORTED, "%s runs with --streams in-order", what);
   if (options->simulate.network == PL_NETWORK_SIMGRID || options->simulate.chunked)
