@@ -305,11 +305,13 @@ static void reasons(void **state) {
 static void several_kinds(void **state) {
   (void)state;
   static const char *const mixed[] = {
-      "V100 + T4", "12x V100-SXM2-16GB, 4x T4", "A100/H100", "T4 and V100", "V100 + Radeon", "H100 & H200"};
-  static const char *const single[] = {"A100 (DGX-A100)",  "V100-SXM2-16GB (p3.16xlarge, assumed)",
-                                       "NVIDIA L40S",      "H100 SXM 96GB HBM2e 2.4TB/s (500 W)",
-                                       "GB200-NVL72",      "NVIDIA GH200 (H100 96GB)",
-                                       "A10G (g5, EFA+x)", "NVIDIA Ampere (A100-class; memory not stated)",
+      "V100 + T4",   "12x V100-SXM2-16GB, 4x T4", "A100/H100", "T4 and V100", "V100 + Radeon",
+      "H100 & H200", "A100-40GB + A100-80GB"};
+  static const char *const single[] = {"A100 (DGX-A100)",     "V100-SXM2-16GB (p3.16xlarge, assumed)",
+                                       "NVIDIA L40S",         "H100 SXM 96GB HBM2e 2.4TB/s (500 W)",
+                                       "GB200-NVL72",         "NVIDIA GH200 (H100 96GB)",
+                                       "A10G (g5, EFA+x)",    "NVIDIA Ampere (A100-class; memory not stated)",
+                                       "H100 SXM + NVSwitch", "A100-80GB & NVLink",
                                        "not stated in doc"};
   for (size_t i = 0; i < sizeof mixed / sizeof mixed[0]; i++)
     if (!pl_row_gpu_is_mixed(mixed[i])) fail_msg("taken for one kind: %s", mixed[i]);

@@ -148,6 +148,17 @@ static bool is_same_device(const char *a, const char *b) {
   return strncmp(shorter, longer, length) == 0 && !isalnum((unsigned char)longer[length]);
 }
 
+/* Whether something stands on either side of "&" or " + " that does not merely connect. */
+static bool joins_another(const char *gpu) {
+  static const char *const wires[] = {"NVLink", "NVSwitch", "PCIe", "InfiniBand", "RoCE", "EFA"};
+  const char *plus = strstr(gpu, " + "), *and = strchr(gpu, '&'), *behind = plus != NULL ? plus + 3 : and;
+  if (behind == NULL) return false;
+  behind += strspn(behind, "& ");
+  for (size_t i = 0; i < sizeof wires / sizeof wires[0]; i++)
+    if (strncasecmp(behind, wires[i], strlen(wires[i])) == 0) return false;
+  return true;
+}
+
 /* The first two kinds of GPUs that a cell names; `second` is "" where it names one or none. Whatever stands for a GPU
  * is looked for, and what stands between two: "V100 + K80" has one that nobody here knows. */
 static void find_kinds(const char *gpu, char first[32], char second[32]) {
@@ -161,8 +172,7 @@ static void find_kinds(const char *gpu, char first[32], char second[32]) {
     else if (!is_same_device(first, word))
       memcpy(second, word, sizeof word);
   }
-  bool joined = strchr(gpu, '&') != NULL || strstr(gpu, " + ") != NULL;
-  if (first[0] != '\0' && second[0] == '\0' && joined) memcpy(second, "another", sizeof "another");
+  if (first[0] != '\0' && second[0] == '\0' && joins_another(gpu)) memcpy(second, "another", sizeof "another");
 }
 
 bool pl_row_gpu_is_mixed(const char *gpu) {
