@@ -238,6 +238,10 @@ static pl_code read_profile(const pl_document *document, pl_arena *arena, pl_dev
   PL_TRY(pl_device_convolutions_read(document, root, arena, profile, error));
   PL_TRY(pl_device_programs_read(document, root, arena, profile, error));
   PL_TRY(pl_gemm_profile_read(document, root, arena, &profile->gemm, error));
+  if (profile->gemm.multiprocessors > 0 && profile->channels >= profile->gemm.multiprocessors)
+    return pl_document_fail(document, pl_node_get(pl_node_get(root, "overlap"), "channels"), error,
+                            "channels is %u: a collective leaves none of the %u multiprocessors of gemm",
+                            profile->channels, profile->gemm.multiprocessors);
   return read_ops(document, root, arena, profile, error);
 }
 

@@ -131,6 +131,38 @@ static void test_refused(void **state) {
   }
 }
 
+/* An A100 has 108 multiprocessors. */
+static void test_channels(void **state) {
+  (void)state;
+  static const char path[] = "platforms/devices/A100-SXM4-80GB.json", said[] = "\"channels\": 24";
+  static const struct {
+    const char *channels;
+    bool good;
+  } cases[] = {{"24", true}, {"107", true}, {"108", false}, {"65536", false}};
+  enum { MOST = 1 << 20 };
+  char *text = test_malloc(MOST), *edited = test_malloc(MOST);
+  FILE *file = fopen(path, "r");
+  assert_non_null(file);
+  text[fread(text, 1, MOST - 1, file)] = '\0';
+  fclose(file);
+  const char *at = strstr(text, said);
+  assert_non_null(at);
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+    pl_arena arena;
+    pl_device_profile profile;
+    pl_error error = PL_ERROR_INIT;
+    pl_arena_init(&arena, 0);
+    int n =
+        snprintf(edited, MOST, "%.*s\"channels\": %s%s", (int)(at - text), text, cases[i].channels, at + strlen(said));
+    pl_code code = pl_device_profile_parse("a100.json", edited, (size_t)n, &arena, &profile, &error);
+    if (cases[i].good != (code == PL_OK)) fail_msg("%s: %s", cases[i].channels, error.message);
+    if (!cases[i].good) assert_non_null(strstr(error.message, "leaves none of the 108 multiprocessors"));
+    pl_arena_release(&arena);
+  }
+  test_free(text);
+  test_free(edited);
+}
+
 /* Every allocation fails once: an error each time, nothing else. */
 static void test_no_memory(void **state) {
   (void)state;
@@ -144,6 +176,6 @@ static void test_no_memory(void **state) {
 
 int main(void) {
   const struct CMUnitTest tests[] = {cmocka_unit_test(test_fields), cmocka_unit_test(test_refused),
-                                     cmocka_unit_test(test_no_memory)};
+                                     cmocka_unit_test(test_channels), cmocka_unit_test(test_no_memory)};
   return cmocka_run_group_tests(tests, NULL, NULL);
 }
