@@ -153,15 +153,22 @@ static void relate_filter(pl_flat *own, int32_t *w, const pl_onnx_abstract *shap
   }
 }
 
-static pl_code relate_convolution(pl_flat *own, pl_step *step) {
-  int32_t filter = step->in[1], points = n_points(own, step);
-  int64_t groups = pl_onnx_integer_of(step->node, "group", 1);
-  const pl_onnx_abstract *shape = pl_flat_shape(own, filter);
-  int32_t *w = &own->axis[(size_t)filter * PL_ONNX_RANK_MAX];
+/* Of a convolution, and of a transposed one; `w`: the filter's axes. */
+static pl_code begin_filter(pl_flat *own, pl_step *step, int32_t **w) {
+  int32_t filter = step->in[1];
+  *w = &own->axis[(size_t)filter * PL_ONNX_RANK_MAX];
   PL_TRY(relate_points(own, step));
   if (own->has_axes[filter]) return pl_flat_fail(own, step, "its filter is used elsewhere, or computed");
   (void)pl_flat_axes(own, filter);
-  relate_filter(own, w, shape, points);
+  relate_filter(own, *w, pl_flat_shape(own, filter), n_points(own, step));
+  return PL_OK;
+}
+
+static pl_code relate_convolution(pl_flat *own, pl_step *step) {
+  const pl_onnx_abstract *shape = pl_flat_shape(own, step->in[1]);
+  int64_t groups = pl_onnx_integer_of(step->node, "group", 1);
+  int32_t *w;
+  PL_TRY(begin_filter(own, step, &w));
   int32_t c = pl_flat_axes(own, step->in[0])[1];
   axes_made(own, step)[1] = w[0];
   if (groups > 1) { /* channels are groups of channels, as filters are */
@@ -228,14 +235,10 @@ static pl_code write_convolution(pl_flat *own, pl_step *step) {
 
 /* Its operand has the channels that the filter's first axis counts, its result those of the second. */
 static pl_code relate_transposed(pl_flat *own, pl_step *step) {
-  int32_t filter = step->in[1], points = n_points(own, step);
+  const pl_onnx_abstract *shape = pl_flat_shape(own, step->in[1]);
   int64_t groups = pl_onnx_integer_of(step->node, "group", 1);
-  const pl_onnx_abstract *shape = pl_flat_shape(own, filter);
-  int32_t *w = &own->axis[(size_t)filter * PL_ONNX_RANK_MAX];
-  PL_TRY(relate_points(own, step));
-  if (own->has_axes[filter]) return pl_flat_fail(own, step, "its filter is used elsewhere, or computed");
-  (void)pl_flat_axes(own, filter);
-  relate_filter(own, w, shape, points);
+  int32_t *w;
+  PL_TRY(begin_filter(own, step, &w));
   int32_t c = pl_flat_axes(own, step->in[0])[1], made = w[1];
   if (groups > 1) {
     pl_axis_list in = {0}, out = {0};
