@@ -231,6 +231,8 @@ static pl_code print(void *session_, pl_error *error) {
   if (prints_text)
     pl_job_origin_print(stdout, 14, &own->base.model, &own->options.job.job, &own->options.job.origin,
                         pl_job_narrow_share(&own->base.model, &own->options.job.job));
+  if (prints_text && !pl_evaluates_programs(&own->base.evaluation))
+    pl_job_options_print_memory(stdout, 14, &own->options.job);
   if (is_infeasible(own)) return refuse_infeasible(own, error);
   if (is_refused(own))
     return pl_fail(error, PL_BAD_INPUT, "none of %u strategies could be simulated; the first: %s", own->outcome.n_rows,

@@ -108,6 +108,8 @@ static pl_code print(void *session_, pl_error *error) {
   if (!run->quiet && !run->json)
     pl_job_origin_print(stdout, 14, &own->base.model, &own->options.job.job, &own->options.job.origin,
                         pl_job_narrow_share(&own->base.model, &own->options.job.job));
+  if (!run->quiet && !run->json && !pl_evaluates_programs(&own->base.evaluation))
+    pl_job_options_print_memory(stdout, 14, &own->options.job);
   if (n_failed > 0 && n_failed == own->space.n_candidates)
     return pl_fail(error, PL_BAD_INPUT, "none of %u strategies could be simulated%s%s", n_failed,
                    own->outcome.n_failed > 0 ? "; the first: " : " when this file was written",

@@ -87,6 +87,11 @@ EOF
   }
   [ "$(of_sweep)" = "$(of_sweep --allocator exact)" ]
   [ "$(of_sweep)" != "$(of_sweep --allocator caching)" ]
+  for command in "sweep -o $dir/t.h5 --force" search; do
+    told() { "$PACELINE" $command "${job[@]}" --pp 1 --tmp 1 --mbs 1 --zero 3 --recompute none "$@" | grep -c '^memory        of tensors and what deepspeed-zero3 adds; simulate replays its allocator, as --allocator caching does here$' || true; }
+    [ "$(told --framework deepspeed-zero3)" = 1 ]
+    [ "$(told --framework deepspeed-zero3 --allocator exact)$(told --framework ideal)" = 00 ]
+  done
   run "$PACELINE" simulate "${job[@]}" --strategy "$large" --as-program --allocator caching
   [ "$status" -eq 2 ]
   [[ "$output" == "paceline simulate: --allocator caching: of "*" tensors are counted, no allocator is replayed"* ]]

@@ -258,7 +258,15 @@ void pl_job_options_init(pl_job_options *options) {
 }
 
 void pl_job_options_count_memory(pl_job_options *options) {
-  if (options->allocator < 0) options->allocator = PL_ALLOCATOR_EXACT;
+  if (options->allocator >= 0) return;
+  options->allocator = PL_ALLOCATOR_EXACT;
+  options->counts_memory = true;
+}
+
+void pl_job_options_print_memory(FILE *stream, int width, const pl_job_options *options) {
+  if (options->passed_over == PL_ALLOCATOR_EXACT) return;
+  fprintf(stream, "%-*sof tensors and what %s adds; simulate replays its allocator, as --allocator %s does here\n",
+          width, "memory", options->framework.name, pl_allocator_names[options->passed_over]);
 }
 
 pl_code pl_job_options_check(pl_job_options *options, pl_error *error) {
@@ -306,6 +314,7 @@ static void adopt_named(pl_job_options *options) {
     options->framework.pipeline.sends_tokens_per_node = options->sends_tokens_per_node == 1;
   if (options->permutation >= 0) options->framework.kernels.permutation = options->permutation;
   if (options->experts >= 0) options->framework.kernels.experts = options->experts;
+  if (allocates && options->counts_memory) options->passed_over = (int)options->framework.memory.allocator;
   if (allocates) options->framework.memory.allocator = (pl_allocator_form)options->allocator;
 }
 

@@ -24,6 +24,8 @@ typedef struct pl_job_options {
   bool attention_is_given, bucket_is_given, sends_are_given, exchange_is_given;
   double exchange_sms;       /* --exchange-sms; negative = as the framework has it */
   int allocator;             /* --allocator, a pl_allocator_form; -1 = as the framework has it */
+  bool counts_memory;        /* pl_job_options_count_memory has chosen it */
+  int passed_over;           /* the framework's own where that is another, once pl_job_options_adopt has run; 0: none */
   int sends_tokens_per_node; /* as a launch file's dispatcher does, 0 or 1; -1 = as the framework does */
   int permutation, experts;  /* as a launch file has them (workloads/framework/framework.h); -1 = as the framework */
   const char *site_path;     /* --site; NULL = none */
@@ -47,6 +49,8 @@ extern const struct argp pl_job_options_argp;
 /* As a sweep, a search and what takes up their rows do: memory is that of tensors and what the framework's profile adds
  * to it, unless --allocator says otherwise. A replay would cost more than all else of a simulation. */
 void pl_job_options_count_memory(pl_job_options *options);
+/* A line, if the framework's allocator would be replayed otherwise. `width`: of the labels' column. */
+void pl_job_options_print_memory(FILE *stream, int width, const pl_job_options *options);
 /* What must be given is given. */
 pl_code pl_job_options_check(pl_job_options *options, pl_error *error);
 /* Reads the collective profile (chunked collectives and SimGrid's network have none) and the framework's, and gives the
