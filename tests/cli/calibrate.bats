@@ -78,7 +78,7 @@ bad() { printf '%b' "$2" > "$BATS_TEST_TMPDIR/$1"; }
 
 @test "refused: options" {
   printf 'dtype,m,n,k,time\nfp16,64,64,64,1us\n' > "$BATS_TEST_TMPDIR/one.csv"
-  refused "nothing to calibrate: say --collectives CSV, --gemm CSV, --attention CSV, --kernels CSV, --convolutions CSV, --training CSV, --residuals FOLDER or --this-machine" --base "$BASE"
+  refused "nothing to calibrate: say --runs CSV or --suggest N (a site of one's own), --collectives CSV, --gemm CSV, --attention CSV, --kernels CSV, --convolutions CSV, --training CSV, --residuals FOLDER or --this-machine" --base "$BASE"
   refused "--base is missing: peak and bandwidth are not fitted but taken from an existing profile, and the timings do not say of which GPU" --gemm "$BATS_TEST_TMPDIR/one.csv"
   bad foo.csv 'gpu,dtype,m,n,k,time\nFoo 9,fp16,64,64,64,1us\n'
   refused "the timings are of 'Foo 9', of which there is none" --gemm "$BATS_TEST_TMPDIR/foo.csv"

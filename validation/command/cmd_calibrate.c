@@ -329,9 +329,11 @@ static pl_code check_kinds(const calibrate_options *options, const kinds *k, pl_
   PL_TRY(check_site(options, device || k->collectives || k->residuals || options->collectives.check, error));
   if (concerns_sites(options)) return PL_OK;
   if (!device && !k->collectives && !k->residuals)
-    return pl_fail(error, PL_BAD_INPUT,
-                   "nothing to calibrate: say --collectives CSV, --gemm CSV, --attention CSV, --kernels CSV, "
-                   "--convolutions CSV, --training CSV, --residuals FOLDER or --this-machine");
+    return pl_fail(
+        error, PL_BAD_INPUT,
+        "nothing to calibrate: say --runs CSV or --suggest N (a site of one's own), --collectives CSV, --gemm CSV, "
+        "--attention CSV, --kernels CSV, --convolutions CSV, --training CSV, --residuals FOLDER or "
+        "--this-machine");
   if (k->gemm + k->kernels + k->training > 1)
     return pl_fail(error, PL_BAD_INPUT,
                    "--%s has a run of its own: then the profile that it writes is the --base of the other run",
