@@ -16,6 +16,16 @@ setup() {
   [[ "$output" == *"deepseek_v3"* ]]
 }
 
+@test "frameworks: each with what its profile says of itself" {
+  run "$PACELINE" list frameworks
+  [ "$status" -eq 0 ]
+  [ "${#lines[@]}" -eq $(($(ls workloads/frameworks/*.json | wc -l) + 1)) ]
+  [[ "${lines[0]}" == "ideal "* ]]
+  for file in workloads/frameworks/*.json; do
+    grep -qxF "$(printf '%-25s %s' "$(basename "$file" .json)" "$(jq -r .about "$file")")" <<<"$output" || { echo "$file is not in: $output"; return 1; }
+  done
+}
+
 @test "machines and devices of platform make" {
   run "$PACELINE" platform make nothing
   [ "$status" -eq 2 ]

@@ -10,6 +10,7 @@
 #include "core/system/command.h"
 #include "core/system/command_line.h"
 #include "core/system/data_folder.h"
+#include "core/text/document.h"
 #include "netmodel/device/device_profile.h"
 #include "netmodel/make/node_kind.h"
 #include "netmodel/platform/platform.h"
@@ -94,6 +95,24 @@ static pl_code list_names_alone(const char *const *names, pl_error *error) {
   return PL_OK;
 }
 
+/* With what each says of itself. */
+static pl_code list_frameworks(pl_arena *arena, pl_error *error) {
+  const char *const *names = pl_framework_names(arena);
+  if (names == NULL) return pl_fail_memory(error, "the names of frameworks");
+  printf("%-25s nothing waits, and whatever can be one kernel is one: without --framework\n", pl_framework_ideal.name);
+  for (; *names != NULL; names++) {
+    const char *path = pl_arena_printf(arena, "frameworks/%s.json", *names);
+    if (path == NULL || (path = pl_data_path(path, arena)) == NULL) return pl_fail_memory(error, "a framework profile");
+    pl_document *document;
+    PL_TRY(pl_document_load(path, &document, error));
+    const pl_node *about = pl_node_get(pl_document_root(document), "about");
+    const char *text = about != NULL ? pl_node_text(about) : NULL;
+    printf("%-25s %s\n", *names, text != NULL ? text : "");
+    pl_document_destroy(document);
+  }
+  return PL_OK;
+}
+
 /* With the first line of what each says of itself. */
 static pl_code list_trees(pl_arena *arena, pl_error *error) {
   const char *const *names = pl_tree_names(arena);
@@ -119,8 +138,7 @@ static pl_code list_one(int list, pl_arena *arena, pl_error *error) {
   case LIST_PLATFORMS:
     return list_platforms(arena, error);
   case LIST_FRAMEWORKS:
-    puts(pl_framework_ideal.name);
-    return list_names_alone(pl_framework_names(arena), error);
+    return list_frameworks(arena, error);
   case LIST_STRATEGIES:
     return list_trees(arena, error);
   default:
