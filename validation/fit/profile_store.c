@@ -65,8 +65,12 @@ static void copy_node(const pl_document *document, const pl_node *node, pl_json 
     pl_json_close_object(json);
   } else if (pl_node_as_number(document, node, &number, NULL) == PL_OK) {
     pl_json_number(json, number);
-  } else {
-    pl_json_string(json, pl_node_as_string(document, node, &text, NULL) == PL_OK ? text : NULL);
+  } else if (pl_node_as_string(document, node, &text, NULL) == PL_OK) {
+    pl_json_string(json, text);
+  } else if (pl_node_is_null(node)) {
+    pl_json_string(json, NULL);
+  } else { /* what is left of JSON's scalars */
+    pl_json_boolean(json, strcmp(pl_node_text(node), "true") == 0);
   }
 }
 
