@@ -8,6 +8,7 @@ struct pl_memory_block {
   int64_t at_bytes;        /* in an expandable segment: its address there */
   uint32_t before, behind; /* neighbours in the segment, PL_NONE at its ends */
   uint32_t next;           /* in the list of unused entries */
+  uint32_t name;           /* in use: what its owner calls it; 0: it stays */
   uint8_t pool;
   bool used;
   bool hole; /* addresses without memory */
@@ -380,4 +381,61 @@ void pl_caching_allocator_give(pl_caching_allocator *own, uint32_t index) {
   }
   put_on_list(own, index);
   if (!own->expandable && is_segment(&own->blocks[index])) own->occupied_bytes -= own->blocks[index].size_bytes;
+}
+
+/* ---- what it will do ---- */
+
+static void name_all(pl_caching_allocator *own, const uint32_t *named, uint32_t n, bool names) {
+  for (uint32_t i = 0; i < n; i++)
+    if (named[i] < own->n_blocks) own->blocks[named[i]].name = names ? i + 1 : 0;
+}
+
+static const int64_t AT_END = -1, IS_FREE = -2;
+
+/* Of a neighbour. */
+static int64_t name_of(const pl_caching_allocator *own, uint32_t index) {
+  return index == PL_NONE ? AT_END : own->blocks[index].used ? (int64_t)own->blocks[index].name : IS_FREE;
+}
+
+static void write_block(const pl_caching_allocator *own, uint32_t index, pl_memory_state *state) {
+  const pl_memory_block *block = &own->blocks[index];
+  const int64_t words[] = {block->used ? (int64_t)block->name : IS_FREE,
+                           block->pool,
+                           block->size_bytes,
+                           own->expandable ? block->at_bytes : 0,
+                           block->used ? block->requested_bytes : 0,
+                           name_of(own, block->before),
+                           name_of(own, block->behind)};
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    pl_memory_state_add(state, own->arena, words[i]);
+}
+
+static void write_pool(const pl_caching_allocator *own, uint32_t pool, pl_memory_state *state) {
+  const pl_free_blocks *free = &own->free_blocks[pool];
+  uint32_t last = own->segments[pool].last;
+  pl_memory_state_add(state, own->arena,
+                      last == PL_NONE ? 0 : own->blocks[last].at_bytes + own->blocks[last].size_bytes);
+  for (uint32_t at = 0; at < free->n_sizes; at++)
+    for (uint32_t index = free->first[at]; index != PL_NONE; index = free->neighbours[index].behind)
+      write_block(own, index, state);
+}
+
+void pl_caching_allocator_state(pl_caching_allocator *own, const uint32_t *named, uint32_t n_named,
+                                pl_memory_state *state) {
+  const int64_t totals[] = {own->held_bytes, own->occupied_bytes, own->used_bytes, n_named};
+  state->n = 0;
+  state->is_known = !own->full;
+  name_all(own, named, n_named, true);
+  for (size_t i = 0; i < sizeof totals / sizeof *totals; i++)
+    pl_memory_state_add(state, own->arena, totals[i]);
+  for (uint32_t i = 0; i < n_named; i++)
+    if (named[i] < own->n_blocks)
+      write_block(own, named[i], state);
+    else
+      pl_memory_state_add(state, own->arena, named[i]);
+  for (uint32_t pool = 0; pool < own->n_pools; pool++) {
+    if (own->segments[pool].n_holes > 0) state->is_known = false;
+    write_pool(own, pool, state);
+  }
+  name_all(own, named, n_named, false);
 }

@@ -23,6 +23,7 @@
 
 #include "core/base/arena.h"
 #include "workloads/memory/free_blocks.h"
+#include "workloads/memory/memory_state.h"
 
 enum { PL_ALLOCATOR_STREAMS = 3, PL_ALLOCATOR_POOLS = 2 * PL_ALLOCATOR_STREAMS };
 
@@ -60,5 +61,12 @@ uint32_t pl_caching_allocator_take(pl_caching_allocator *allocator, uint32_t str
 void pl_caching_allocator_trim(pl_caching_allocator *allocator);
 /* As cheap as take. */
 void pl_caching_allocator_give(pl_caching_allocator *allocator, uint32_t block);
+
+/* All that later requests depend on: what is free, in the order in which it will be handed out, and the blocks in use
+ * that may be given back, `named` (or no block: PL_NONE and its like), in an order of their owner's; all others stay.
+ * It is the same wherever it lies: of a free block what counts is its size, and what it will be joined with. Not known:
+ * of a full device, or one with holes. O(free blocks). */
+void pl_caching_allocator_state(pl_caching_allocator *allocator, const uint32_t *named, uint32_t n_named,
+                                pl_memory_state *state);
 
 #endif

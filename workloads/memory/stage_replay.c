@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "workloads/memory/replay.h"
+#include "workloads/memory/replay_recurrence.h"
 #include "workloads/memory/stage_memory.h"
 
 enum {
@@ -93,24 +94,43 @@ static pl_schedule schedule_of(const pl_replay *own, int32_t n_microbatches) {
   return pl_schedule_of(own->program->strategy, n, own->stage->stage);
 }
 
+/* One microbatch after the other, forward and backward pass by turns. */
+static bool takes_turns(const pl_schedule *schedule) {
+  return schedule->kind == PL_SCHEDULE_1F1B && schedule->vpp == 1 && !schedule->paired &&
+         pl_schedule_in_flight(schedule) == 1;
+}
+
+/* Up to where it does what was done already: `*done` then. */
+static void run_iteration(pl_replay *own, const pl_schedule *schedule, int32_t n_microbatches,
+                          pl_replay_recurrence *recurrence, bool *done) {
+  pl_schedule_cursor cursor = {0};
+  bool turns = takes_turns(schedule), settled = false;
+  for (int64_t i = 0; i < pl_schedule_n_steps(schedule) && !own->failed && !*done; i++) {
+    const pl_schedule_step step = pl_schedule_next(schedule, &cursor);
+    bool last = step.microbatch == n_microbatches - 1;
+    if (step.microbatch >= n_microbatches || (settled && !last)) continue;
+    if (!step.joined || !pl_strategy_hides_tokens(own->program->strategy)) {
+      pl_replay_run(own, &step, last);
+      bool over = turns && step.kind == PL_STEP_BACKWARD && !last && !own->failed;
+      settled = settled || (over && pl_replay_settles(recurrence, own, step.microbatch, done));
+      continue;
+    }
+    const pl_schedule_step behind = pl_schedule_next(schedule, &cursor);
+    i++;
+    pl_replay_run_pair(own, &step, &behind, behind.microbatch == n_microbatches - 1);
+  }
+}
+
 static void train(pl_replay *own, int32_t n_microbatches) {
   const pl_schedule schedule = schedule_of(own, n_microbatches);
+  pl_replay_recurrence recurrence = {.iteration = 0};
   for (int32_t chunk = 0; chunk < own->program->strategy->vpp; chunk++)
     pl_replay_find_stays(own, chunk);
   pl_replay_take_state(own);
-  for (int iteration = 0; iteration < ITERATIONS; iteration++) {
-    pl_schedule_cursor cursor = {0};
-    for (int64_t i = 0; i < pl_schedule_n_steps(&schedule) && !own->failed; i++) {
-      const pl_schedule_step step = pl_schedule_next(&schedule, &cursor);
-      if (step.microbatch >= n_microbatches) continue;
-      if (!step.joined || !pl_strategy_hides_tokens(own->program->strategy)) {
-        pl_replay_run(own, &step, step.microbatch == n_microbatches - 1);
-        continue;
-      }
-      const pl_schedule_step behind = pl_schedule_next(&schedule, &cursor);
-      i++;
-      pl_replay_run_pair(own, &step, &behind, behind.microbatch == n_microbatches - 1);
-    }
+  for (int32_t iteration = 0; iteration < ITERATIONS && !own->failed; iteration++) {
+    bool done = pl_replay_recurs(&recurrence, own, iteration);
+    if (!done) run_iteration(own, &schedule, n_microbatches, &recurrence, &done);
+    if (done) break;
     if (!own->failed) pl_replay_step(own, iteration == 0);
   }
 }
