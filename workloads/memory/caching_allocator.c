@@ -7,8 +7,10 @@ struct pl_memory_block {
   int64_t size_bytes, requested_bytes;
   int64_t at_bytes;        /* in an expandable segment: its address there */
   uint32_t before, behind; /* neighbours in the segment, PL_NONE at its ends */
-  uint32_t next;           /* in the list of unused entries */
-  uint32_t name;           /* in use: what its owner calls it; 0: it stays */
+  union {
+    uint32_t next; /* in the list of unused entries */
+    uint32_t name; /* in use: what its owner calls it; 0: it stays */
+  };
   uint8_t pool;
   bool used;
   bool hole; /* addresses without memory */
@@ -319,20 +321,31 @@ static bool can_grow(const pl_caching_allocator *own, uint32_t index) {
   return own->expandable && (behind == PL_NONE || own->blocks[behind].hole);
 }
 
-/* Taken off its list; PL_NONE: none is large enough. */
-static uint32_t take_smallest_fit(pl_caching_allocator *own, uint32_t pool, int64_t size_bytes) {
+/* What is left over behind a request is a block of its own. */
+static bool is_worth_it(const pl_caching_allocator *own, uint32_t pool, int64_t rest_bytes) {
+  bool fine = own->expandable || is_small(pool);
+  return fine ? rest_bytes >= 512 : rest_bytes > MiB;
+}
+
+/* Taken off its list, in whose place what is left over comes; PL_NONE: none is large enough, or (`*failed`) the arena
+ * has no memory for what is left over. */
+static uint32_t take_smallest_fit(pl_caching_allocator *own, uint32_t pool, int64_t size_bytes, bool *failed) {
   pl_free_blocks *free = &own->free_blocks[pool];
   uint32_t at = pl_free_blocks_find(free, size_bytes);
   if (at == free->n_sizes) return PL_NONE;
   if (can_grow(own, free->first[at]) && at + 1 < free->n_sizes && !can_grow(own, free->first[at + 1])) at++;
-  return pl_free_blocks_remove_at(free, at);
+  int64_t rest_bytes = free->sizes_bytes[at] - size_bytes;
+  uint32_t index = free->first[at];
+  if (!own->expandable && is_segment(&own->blocks[index])) own->occupied_bytes += own->blocks[index].size_bytes;
+  if (!is_worth_it(own, pool, rest_bytes)) return pl_free_blocks_remove_at(free, at);
+  uint32_t rest = cut(own, index, size_bytes);
+  *failed = rest == PL_NONE;
+  return *failed ? PL_NONE : pl_free_blocks_replace_at(free, at, rest_bytes, rest);
 }
 
-/* What is left over becomes a free block behind. */
+/* What is left over of new memory becomes a free block behind. */
 static bool split(pl_caching_allocator *own, uint32_t index, int64_t size_bytes) {
-  int64_t rest_bytes = own->blocks[index].size_bytes - size_bytes;
-  bool fine = own->expandable || is_small(own->blocks[index].pool);
-  if (fine ? rest_bytes < 512 : rest_bytes <= MiB) return true;
+  if (!is_worth_it(own, own->blocks[index].pool, own->blocks[index].size_bytes - size_bytes)) return true;
   uint32_t rest = cut(own, index, size_bytes);
   if (rest == PL_NONE) return false;
   put_on_list(own, rest);
@@ -347,19 +360,50 @@ static bool open_stream(pl_caching_allocator *own, uint32_t stream) {
   return reserve_lists(own, own->n_blocks);
 }
 
-uint32_t pl_caching_allocator_take(pl_caching_allocator *own, uint32_t stream, int64_t requested_bytes) {
-  int64_t size_bytes = requested_bytes < 512 ? 512 : (requested_bytes + 511) / 512 * 512;
-  uint32_t pool = 2 * stream + (size_bytes <= MiB);
-  if (own->full || !open_stream(own, stream)) return PL_NONE;
-  uint32_t index = take_smallest_fit(own, pool, size_bytes);
-  if (index == PL_NONE) index = own->expandable ? expand(own, pool, size_bytes) : new_segment(own, pool, size_bytes);
+/* Of a device that has more. */
+static uint32_t take_new(pl_caching_allocator *own, uint32_t pool, int64_t size_bytes) {
+  uint32_t index = own->expandable ? expand(own, pool, size_bytes) : new_segment(own, pool, size_bytes);
   if (index == PL_NONE) return PL_NONE;
-  if (!own->expandable && is_segment(&own->blocks[index])) own->occupied_bytes += own->blocks[index].size_bytes;
-  if (!split(own, index, size_bytes)) return PL_NONE;
+  if (!own->expandable) own->occupied_bytes += own->blocks[index].size_bytes;
+  return split(own, index, size_bytes) ? index : PL_NONE;
+}
+
+uint32_t pl_caching_allocator_take(pl_caching_allocator *own, uint32_t stream, int64_t requested_bytes) {
+  int64_t size_bytes = requested_bytes < 512 ? 512 : (requested_bytes + 511) & ~(int64_t)511;
+  uint32_t pool = 2 * stream + (size_bytes <= MiB);
+  bool failed = false;
+  if (own->full || !open_stream(own, stream)) return PL_NONE;
+  uint32_t index = take_smallest_fit(own, pool, size_bytes, &failed);
+  if (index == PL_NONE && !failed) index = take_new(own, pool, size_bytes);
+  if (index == PL_NONE) return PL_NONE;
   if (own->expandable) own->occupied_bytes += own->blocks[index].size_bytes;
   own->blocks[index].used = true;
   own->blocks[index].requested_bytes = requested_bytes;
   own->used_bytes += requested_bytes;
+  return index;
+}
+
+/* With its free neighbours, on its list: the block that they are now. */
+static uint32_t join_free(pl_caching_allocator *own, uint32_t index) {
+  pl_free_blocks *free = &own->free_blocks[own->blocks[index].pool];
+  uint32_t behind = own->blocks[index].behind, before = own->blocks[index].before;
+  if (is_free(own, before)) {
+    int64_t before_bytes = own->blocks[before].size_bytes;
+    if (is_free(own, behind)) {
+      take_off_list(own, behind);
+      join(own, index, behind);
+    }
+    join(own, before, index);
+    pl_free_blocks_replace(free, before_bytes, before, own->blocks[before].size_bytes, before);
+    return before;
+  }
+  if (is_free(own, behind)) {
+    int64_t behind_bytes = own->blocks[behind].size_bytes;
+    join(own, index, behind);
+    pl_free_blocks_replace(free, behind_bytes, behind, own->blocks[index].size_bytes, index);
+    return index;
+  }
+  put_on_list(own, index);
   return index;
 }
 
@@ -369,17 +413,7 @@ void pl_caching_allocator_give(pl_caching_allocator *own, uint32_t index) {
   block->used = false;
   own->used_bytes -= block->requested_bytes;
   if (own->expandable) own->occupied_bytes -= block->size_bytes;
-  uint32_t behind = block->behind, before = block->before;
-  if (is_free(own, behind)) {
-    take_off_list(own, behind);
-    join(own, index, behind);
-  }
-  if (is_free(own, before)) {
-    take_off_list(own, before);
-    join(own, before, index);
-    index = before;
-  }
-  put_on_list(own, index);
+  index = join_free(own, index);
   if (!own->expandable && is_segment(&own->blocks[index])) own->occupied_bytes -= own->blocks[index].size_bytes;
 }
 

@@ -88,3 +88,31 @@ void pl_free_blocks_remove(pl_free_blocks *free, int64_t size_bytes, uint32_t bl
   free->neighbours[own.before].behind = own.behind;
   if (own.behind != PL_NONE) free->neighbours[own.behind].before = own.before;
 }
+
+uint32_t pl_free_blocks_replace_at(pl_free_blocks *free, uint32_t size, int64_t by_bytes, uint32_t by) {
+  PL_ASSERT(size < free->n_sizes && by < free->block_room);
+  uint32_t block = free->first[size];
+  bool alone = free->neighbours[block].behind == PL_NONE;
+  bool stays = (size == 0 || free->sizes_bytes[size - 1] < by_bytes) &&
+               (size + 1 == free->n_sizes || free->sizes_bytes[size + 1] > by_bytes);
+  if (!alone || !stays) {
+    pl_free_blocks_remove_at(free, size);
+    pl_free_blocks_put(free, by_bytes, by);
+    return block;
+  }
+  free->sizes_bytes[size] = by_bytes;
+  free->first[size] = by;
+  free->neighbours[by] = (pl_free_neighbours){.before = PL_NONE, .behind = PL_NONE};
+  return block;
+}
+
+void pl_free_blocks_replace(pl_free_blocks *free, int64_t size_bytes, uint32_t block, int64_t by_bytes, uint32_t by) {
+  if (free->neighbours[block].before != PL_NONE) {
+    pl_free_blocks_remove(free, size_bytes, block);
+    pl_free_blocks_put(free, by_bytes, by);
+    return;
+  }
+  uint32_t at = pl_free_blocks_find(free, size_bytes);
+  PL_ASSERT(has_size(free, at, size_bytes) && free->first[at] == block);
+  pl_free_blocks_replace_at(free, at, by_bytes, by);
+}

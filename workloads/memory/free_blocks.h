@@ -31,5 +31,9 @@ uint32_t pl_free_blocks_find(const pl_free_blocks *free, int64_t size_bytes);
 uint32_t pl_free_blocks_remove_at(pl_free_blocks *free, uint32_t size);
 /* `block` is in it, with that size. O(1) but for the first of its size, which costs what `put` does. */
 void pl_free_blocks_remove(pl_free_blocks *free, int64_t size_bytes, uint32_t block);
+/* The same as to remove the block of `size` that was put in last, or `block` of `size_bytes`, and to put in `by` with
+ * `by_bytes`. Where both were alone and stay between the same neighbours nothing is looked for or moved. */
+uint32_t pl_free_blocks_replace_at(pl_free_blocks *free, uint32_t size, int64_t by_bytes, uint32_t by);
+void pl_free_blocks_replace(pl_free_blocks *free, int64_t size_bytes, uint32_t block, int64_t by_bytes, uint32_t by);
 
 #endif

@@ -99,6 +99,7 @@ static void backward_block(pl_replay *own, int32_t microbatch, int32_t index, pl
   if (pass != PL_PASS_INPUTS && !own->failed) pl_replay_keep_others(own, block);
   *handed = PL_NONE;
   for (uint32_t i = 0; i < block->n_tensors && !own->failed; i++) {
+    if (kept->held[i] == PL_NONE) continue;
     bool is_handed = i == block->input_gradient && !weights;
     if (is_handed) {
       *handed = kept->held[i];

@@ -169,6 +169,7 @@ static void keep_other(pl_replay *own, const pl_tensor *parameter) {
 }
 
 void pl_replay_keep_others(pl_replay *own, const pl_block_program *block) {
+  if (own->bytes.pass_gradient_bytes <= 0 && !are_scattered(own) && !begins_alone(own)) return;
   for (uint32_t i = 0; i < block->n_tensors && !own->failed; i++)
     if (block->tensors[i].kind == PL_TENSOR_PARAMETER &&
         (block->kind == PL_BLOCK_EMBEDDING || !pl_tensor_is_matrix(&block->tensors[i])))
