@@ -274,6 +274,87 @@ static void free_blocks_are_found_as_by_looking_at_all(void **state) {
   }
 }
 
+/* In place of one that is removed another is put, the same or not, alone with its size or not: as one after the other.
+ */
+static void free_blocks_are_replaced_as_by_removing_and_putting(void **state) {
+  (void)state;
+  enum { MOST = 60, SIZES = 25 };
+  pl_free_blocks free = {.n_sizes = 0}, plain = {.n_sizes = 0};
+  int64_t all_bytes[MOST] = {0}; /* 0: it is not in */
+  uint64_t random = test_seed(11);
+  assert_true(pl_free_blocks_reserve(&free, MOST, &arena) && pl_free_blocks_reserve(&plain, MOST, &arena));
+  for (uint32_t i = 0; i < 20000; i++) {
+    uint32_t which = random_below(&random, MOST), by = random_below(&random, MOST);
+    int64_t by_bytes = 512 * (int64_t)random_between(&random, 1, SIZES);
+    if (all_bytes[which] > 0 && (by == which || all_bytes[by] == 0)) {
+      pl_free_blocks_replace(&free, all_bytes[which], which, by_bytes, by);
+      pl_free_blocks_remove(&plain, all_bytes[which], which);
+      pl_free_blocks_put(&plain, by_bytes, by);
+      all_bytes[which] = 0;
+      all_bytes[by] = by_bytes;
+    } else if (all_bytes[which] == 0 && i % 4 == 0) {
+      pl_free_blocks_put(&free, by_bytes, which);
+      pl_free_blocks_put(&plain, by_bytes, which);
+      all_bytes[which] = by_bytes;
+    } else if (all_bytes[which] > 0 && i % 4 == 1) {
+      pl_free_blocks_remove(&free, all_bytes[which], which);
+      pl_free_blocks_remove(&plain, all_bytes[which], which);
+      all_bytes[which] = 0;
+    }
+    assert_int_equal(free.n_sizes, plain.n_sizes);
+    for (uint32_t at = 0; at < free.n_sizes; at++) {
+      assert_true(free.sizes_bytes[at] == plain.sizes_bytes[at]);
+      uint32_t block = free.first[at], other = plain.first[at];
+      for (; block != PL_NONE && block == other; other = plain.neighbours[other].behind)
+        block = free.neighbours[block].behind;
+      assert_true(block == PL_NONE && other == PL_NONE);
+    }
+  }
+}
+
+/* What is the same but for where it lies is equal; what will be handed out in another order, joined with something
+ * else, or given back by another name is not. */
+static void states_are_what_later_requests_depend_on(void **state) {
+  (void)state;
+  pl_memory_state before = {.n = 0}, after = {.n = 0}, none = {.n = 0};
+  pl_caching_allocator own;
+  pl_caching_allocator_init(&own, &arena);
+  uint32_t a = pl_caching_allocator_take(&own, 0, 16 * MiB), b = pl_caching_allocator_take(&own, 0, 16 * MiB);
+  uint32_t held[2] = {pl_caching_allocator_take(&own, 0, 4 * MiB), pl_caching_allocator_take(&own, 0, 4 * MiB)};
+  uint32_t wall = pl_caching_allocator_take(&own, 0, 4 * MiB);
+  assert_true(wall != PL_NONE);
+  pl_caching_allocator_give(&own, a);
+  pl_caching_allocator_give(&own, b);
+  pl_caching_allocator_state(&own, held, 2, &before);
+  assert_true(pl_memory_states_equal(&before, &before) && !pl_memory_states_equal(&before, &none));
+  a = pl_caching_allocator_take(&own, 0, 16 * MiB);
+  b = pl_caching_allocator_take(&own, 0, 16 * MiB);
+  pl_caching_allocator_give(&own, b);
+  pl_caching_allocator_state(&own, held, 2, &after);
+  assert_false(pl_memory_states_equal(&before, &after)); /* one of them is in use */
+  pl_caching_allocator_give(&own, a);
+  pl_caching_allocator_state(&own, held, 2, &after);
+  assert_true(pl_memory_states_equal(&before, &after)); /* whole segments that have changed places */
+  const uint32_t changed[2] = {held[1], held[0]};
+  pl_caching_allocator_state(&own, changed, 2, &after);
+  assert_false(pl_memory_states_equal(&before, &after)); /* the one beside what stays goes first */
+  pl_caching_allocator_state(&own, held, 2, &before);
+  pl_caching_allocator_give(&own, held[0]);
+  pl_caching_allocator_give(&own, held[1]);
+  const uint32_t again[2] = {pl_caching_allocator_take(&own, 0, 4 * MiB), pl_caching_allocator_take(&own, 0, 4 * MiB)};
+  pl_caching_allocator_state(&own, again, 2, &after);
+  assert_true(pl_memory_states_equal(&before, &after));
+  pl_caching_allocator_give(&own, again[0]);
+  const uint32_t left[1] = {again[1]};
+  pl_caching_allocator_state(&own, left, 1, &after);
+  pl_caching_allocator_state(&own, NULL, 0, &before);
+  assert_false(pl_memory_states_equal(&before, &after)); /* what stays is another thing than what may go */
+  own.limit_bytes = own.held_bytes;
+  pl_caching_allocator_take(&own, 0, 64 * MiB);
+  pl_caching_allocator_state(&own, left, 1, &after);
+  assert_true(own.full && !pl_memory_states_equal(&after, &after));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(segments_have_the_sizes_of_the_notes),
@@ -285,6 +366,8 @@ int main(void) {
       cmocka_unit_test(pages_are_given_up),
       cmocka_unit_test(nothing_is_lost),
       cmocka_unit_test(free_blocks_are_found_as_by_looking_at_all),
+      cmocka_unit_test(free_blocks_are_replaced_as_by_removing_and_putting),
+      cmocka_unit_test(states_are_what_later_requests_depend_on),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -28,12 +28,21 @@ bool pl_free_blocks_reserve(pl_free_blocks *free, uint32_t n, pl_arena *arena) {
 }
 
 /* Without branches on the sizes, which nothing could foresee. */
-uint32_t pl_free_blocks_find(const pl_free_blocks *free, int64_t size_bytes) {
+static uint32_t look_for(const pl_free_blocks *free, int64_t size_bytes) {
   const int64_t *first = free->sizes_bytes;
-  if (free->n_sizes == 0) return 0;
   for (uint32_t n = free->n_sizes; n > 1; n -= n / 2)
     first += first[n / 2 - 1] < size_bytes ? n / 2 : 0;
   return (uint32_t)(first - free->sizes_bytes) + (*first < size_bytes);
+}
+
+uint32_t pl_free_blocks_find(pl_free_blocks *free, int64_t size_bytes) {
+  const int64_t *sizes = free->sizes_bytes;
+  uint32_t *found = &free->found[((uint64_t)size_bytes * 0x9e3779b97f4a7c15u) >> 58], at = *found, n = free->n_sizes;
+  if (n == 0) return 0;
+  if (at < n && sizes[at] >= size_bytes && (at == 0 || sizes[at - 1] < size_bytes)) return at;
+  at = look_for(free, size_bytes);
+  *found = at;
+  return at;
 }
 
 static bool has_size(const pl_free_blocks *free, uint32_t at, int64_t size_bytes) {

@@ -16,8 +16,8 @@ typedef struct pl_memory_state {
                   */
 } pl_memory_state;
 
-static inline void pl_memory_state_add(pl_memory_state *state, pl_arena *arena, int64_t word) {
-  int64_t *words = (int64_t *)pl_arena_grown(arena, state->words, state->n, 1, sizeof *words, &state->room);
+static inline void pl_memory_state_add(pl_memory_state *state, pl_arena *from, int64_t word) {
+  int64_t *words = (int64_t *)pl_arena_grown(from, state->words, state->n, 1, sizeof *words, &state->room);
   if (words == NULL) state->is_known = false;
   if (words == NULL) return;
   state->words = words;
