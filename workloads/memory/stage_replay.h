@@ -30,7 +30,7 @@ typedef struct pl_replayed_memory {
 } pl_replayed_memory;
 
 /* `limit_bytes`: what the device has for the allocator; 0: enough. Cost: the ops of some six times as many microbatches
- * as the stage has in flight. */
+ * as the stage has in flight; of one with one in flight a third of that (workloads/memory/replay_recurrence.h). */
 pl_code pl_stage_replay(const pl_program *program, int32_t stage, double limit_bytes, pl_arena *arena,
                         pl_replayed_memory *memory, pl_error *error);
 
