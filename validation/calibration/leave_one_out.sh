@@ -67,4 +67,3 @@ summary() { # WORDS PATTERN: over the sources that the pattern does not match
             printf "%-40s %7.1f %7s   (median of the sources %.1f)\n", words " (" NR ")", sum / NR, "", middle }'
 }
 summary 'mean over the sources' '^$'
-summary 'without nanotron' nanotron
