@@ -355,6 +355,28 @@ static void states_are_what_later_requests_depend_on(void **state) {
   assert_true(own.full && !pl_memory_states_equal(&after, &after));
 }
 
+/* Two free blocks of one size, each beside another that may be given back: which comes first says what is joined. */
+static void states_say_what_is_beside_what(void **state) {
+  (void)state;
+  pl_memory_state one = {.n = 0}, other = {.n = 0};
+  pl_caching_allocator own;
+  pl_caching_allocator_init(&own, &arena);
+  uint32_t a = pl_caching_allocator_take(&own, 0, 16 * MiB), held[2] = {pl_caching_allocator_take(&own, 0, 8 * MiB)};
+  uint32_t rest = pl_caching_allocator_take(&own, 0, 8 * MiB); /* 4 MiB are left over behind it */
+  held[1] = pl_caching_allocator_take(&own, 0, 8 * MiB);
+  uint32_t behind = pl_caching_allocator_take(&own, 0, 8 * MiB);
+  assert_true(a != PL_NONE && own.held_bytes == 56 * MiB);
+  pl_caching_allocator_give(&own, rest);
+  pl_caching_allocator_give(&own, behind);
+  pl_caching_allocator_state(&own, held, 2, &one);
+  rest = pl_caching_allocator_take(&own, 0, 12 * MiB);
+  behind = pl_caching_allocator_take(&own, 0, 12 * MiB);
+  pl_caching_allocator_give(&own, rest);
+  pl_caching_allocator_give(&own, behind);
+  pl_caching_allocator_state(&own, held, 2, &other);
+  assert_false(pl_memory_states_equal(&one, &other));
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(segments_have_the_sizes_of_the_notes),
@@ -368,6 +390,7 @@ int main(void) {
       cmocka_unit_test(free_blocks_are_found_as_by_looking_at_all),
       cmocka_unit_test(free_blocks_are_replaced_as_by_removing_and_putting),
       cmocka_unit_test(states_are_what_later_requests_depend_on),
+      cmocka_unit_test(states_say_what_is_beside_what),
   };
   return cmocka_run_group_tests(tests, set_up, tear_down);
 }
