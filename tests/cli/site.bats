@@ -126,11 +126,11 @@ job=(--platform amp-homogeneous --model gpt2-345m --gbs 64)
   [ "$("$PACELINE" simulate "${job[@]}" --strategy pp=4,dp=4,tmp=1,mbs=1 --framework nemo --site "$SITE" --json | jq -r .remains.not_of_site)" = "software nemo" ]
   [ "$("$PACELINE" search "${job[@]}" --framework nemo --pp 2 --mbs 1 --site "$SITE" --json | jq -r .remains.not_of_site)" = "software nemo" ]
   [ "$("$PACELINE" simulate "${job[@]}" --strategy pp=4,dp=4,tmp=1,mbs=1 --framework megatron-lm-1.1.5 --site "$SITE" --json | jq -r .remains.not_of_site)" = null ]
-  # nearer to what is known of any site, with more doubt, by what owners' sites share
+  # nearer to what is known of any site, with more doubt, by what owners' sites share; a figure that moved no run has about the doubt of both
   jq -e --slurpfile any workloads/sites.json '. as $s | .figures | keys_unsorted | map(select(. != "step")) | all(. as $f
     | ($s.figures[$f].factor | log) as $own | ($s.elsewhere.figures[$f].factor | log) as $there | ($any[0].figures[$f].factor | log) as $prior
     | $there - $prior - $any[0].shared * ($own - $prior) | fabs < 1e-9)' "$SITE"
-  jq -e '. as $s | [range(7)] | all($s.elsewhere.covariance[.][.] > $s.covariance[.][.] - 1e-6) and $s.elsewhere.covariance[1][1] > 1.1 * $s.covariance[1][1]' "$SITE"
+  jq -e '. as $s | [range(7)] | all($s.elsewhere.covariance[.][.] > 0.95 * $s.covariance[.][.]) and ([range(7)] | any($s.elsewhere.covariance[.][.] > 1.1 * $s.covariance[.][.]))' "$SITE"
   # the figures of `elsewhere`, and nothing else, act there: programs, validate and what is simulated alike
   jq '.elsewhere.figures.step.seconds = 1' "$SITE" >"$BATS_TEST_TMPDIR/slow.json"
   for as in "" --as-program; do
