@@ -206,7 +206,7 @@ static void mistakes(void **state) {
   refuse(own, "device:Toy-16GB.peak=40Tf", "'40Tf' has no factor");
   refuse(own, "device:Toy-16GB.memory=100MB", "is not more than");
   refuse(own, "device:A100.memory=x2", "no device of the type 'A100'; its types are: Toy-8GB, Toy-16GB");
-  refuse(own, "device:Toy-16GB=A1000", "unknown device 'A1000'; known are: A100");
+  refuse(own, "device:Toy-16GB=A1000", "unknown device 'A1000'; known are: A10");
   refuse(own, "device:Toy-16GB=../x", "is not the name of a device profile");
   refuse(own, "device:Toy-8GB.peak=x2", "measured times of 3 ops");
   refuse(own, "nodes=3", "has 2");
