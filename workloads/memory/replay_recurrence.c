@@ -17,7 +17,7 @@ static bool name(pl_replay_recurrence *own, pl_replay *replay, const uint32_t *h
       (uint32_t *)pl_arena_grown(replay->arena, own->named, own->n_named, n, sizeof *named, &own->named_room);
   if (named == NULL) return false;
   own->named = named;
-  memcpy(named + own->n_named, held, n * sizeof *held);
+  if (n > 0) memcpy(named + own->n_named, held, n * sizeof *held);
   own->n_named += n;
   return true;
 }
