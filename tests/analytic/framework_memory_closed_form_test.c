@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "tests/support/attention_job.h"
+#include "tests/support/replayed_stage.h"
 #include "workloads/memory/stage_replay.h"
 
 enum { LAYERS = 4, RANKS = 4, MICROBATCHES = 3 };
@@ -185,16 +186,7 @@ static void buffers_of_a_static_pipeline(void **state) {
 }
 
 static pl_replayed_memory replay(attention_job *own, const char *text, int32_t stage, double limit_bytes) {
-  pl_strategy strategy;
-  pl_program program;
-  pl_replayed_memory memory = {0};
-  pl_error error = PL_ERROR_INIT;
-  if (pl_strategy_parse(text, &own->model, &own->arena, &strategy, &error) != PL_OK ||
-      pl_strategy_assign(&strategy, &own->model, &own->job, own->cluster, &own->arena, &error) != PL_OK ||
-      pl_program_take(&own->model, &own->job, &strategy, &own->arena, &program, &error) != PL_OK ||
-      pl_stage_replay(&program, stage, limit_bytes, &own->arena, &memory, &error) != PL_OK)
-    fail_msg("%s: %s", text, error.message);
-  return memory;
+  return replay_stage(&own->model, &own->job, own->cluster, text, stage, limit_bytes, &own->arena);
 }
 
 /* The replay holds at its peak what the simulation holds, tensor for tensor, but for the buffers between stages, which

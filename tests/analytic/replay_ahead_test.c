@@ -11,6 +11,7 @@
 
 #include "tests/support/arena_fixture.h"
 #include "tests/support/model_file.h"
+#include "tests/support/replayed_stage.h"
 #include "workloads/memory/stage_replay.h"
 
 static pl_framework replayed(bool records) {
@@ -25,16 +26,7 @@ static pl_framework replayed(bool records) {
 static pl_replayed_memory replay(const char *text, const pl_framework *framework, double limit_bytes) {
   pl_model model = load_model("workloads/models", "llama-3.2-1b", &arena);
   const pl_job job = {.gbs = 256, .seq = 4096, .dtype = PL_DTYPE_BF16, .flash = true, .framework = framework};
-  pl_strategy strategy;
-  pl_program program;
-  pl_replayed_memory memory = {0};
-  pl_error error = PL_ERROR_INIT;
-  if (pl_strategy_parse(text, &model, &arena, &strategy, &error) != PL_OK ||
-      pl_strategy_assign(&strategy, &model, &job, NULL, &arena, &error) != PL_OK ||
-      pl_program_take(&model, &job, &strategy, &arena, &program, &error) != PL_OK ||
-      pl_stage_replay(&program, 0, limit_bytes, &arena, &memory, &error) != PL_OK)
-    fail_msg("%s: %s", text, error.message);
-  return memory;
+  return replay_stage(&model, &job, NULL, text, 0, limit_bytes, &arena);
 }
 
 enum { LIMITS = 40 };

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "tests/support/arena_fixture.h"
+#include "tests/support/replayed_stage.h"
 #include "workloads/import/model_file.h"
 #include "workloads/memory/stage_replay.h"
 
@@ -43,16 +44,7 @@ static pl_replayed_memory replay(int n_experts, const char *text) {
   framework.memory.allocator = PL_ALLOCATOR_CACHING;
   const pl_model model = mixtral(n_experts);
   const pl_job job = {.gbs = 4, .seq = 16, .dtype = PL_DTYPE_BF16, .flash = true, .framework = &framework};
-  pl_strategy strategy;
-  pl_program program;
-  pl_replayed_memory memory = {0};
-  pl_error error = PL_ERROR_INIT;
-  if (pl_strategy_parse(text, &model, &arena, &strategy, &error) != PL_OK ||
-      pl_strategy_assign(&strategy, &model, &job, NULL, &arena, &error) != PL_OK ||
-      pl_program_take(&model, &job, &strategy, &arena, &program, &error) != PL_OK ||
-      pl_stage_replay(&program, 0, 0, &arena, &memory, &error) != PL_OK)
-    fail_msg("%s: %s", text, error.message);
-  return memory;
+  return replay_stage(&model, &job, NULL, text, 0, 0, &arena);
 }
 
 static void every_expert_is_there(void **state) {
